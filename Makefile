@@ -1,0 +1,33 @@
+# Two commands are enough: `make workbook` opens the pages, `make test` runs every check.
+PYTHON ?= python3
+PORT ?= 2718
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: workbook test clean
+.DEFAULT_GOAL := workbook
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/workbook.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@ $(VENV)/workbook.stamp
+
+# HEADLESS=1 opens no browser.
+workbook: $(VENV)/workbook.stamp
+	$(BIN)/marimo run notebooks --host 127.0.0.1 --port $(PORT) $(if $(HEADLESS),--headless)
+
+test: $(VENV)/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/marimo check --strict notebooks
+	$(BIN)/python -m pytest -n 2
+
+clean:
+	rm -rf $(VENV)

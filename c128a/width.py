@@ -1,0 +1,142 @@
+"""How wide a C128A index row must be. Torch-free.
+
+A query at position p sees n = (p + 1) // compress_ratio compressed entries, so a row needs max_seq_len // compress_ratio
+columns. Buffers are allocated once, for the longest sequence the model allows: that is the capacity. Each step then
+builds rows of some width between the two, chosen by a policy:
+
+    fixed     the capacity, whatever the batch holds
+    pow2      the next power of two, at least the alignment, at most the capacity (vLLM PR #50004)
+    aligned   the next multiple of the alignment, at most the capacity
+
+>>> capacity_width(1_048_576)
+8192
+>>> active_topk_width(32_768, 128, 8192)
+256
+>>> active_topk_width(32_896, 128, 8192), active_topk_width(32_896, 128, 8192, policy="aligned")
+(512, 384)
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+TOPK_ALIGNMENT = 128  # columns; sparse decode kernels walk a row in blocks of 64 or 128 indices
+
+Policy = Literal["fixed", "pow2", "aligned"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+
+def capacity_width(max_model_len: int, compress_ratio: int = 128, *, alignment: int = TOPK_ALIGNMENT) -> int:
+    """Columns that hold every compressed entry of the longest sequence, rounded up to the alignment.
+
+    max_model_len in tokens, compress_ratio in tokens per entry, the result in columns (entries).
+
+    Raises ValueError unless all three are at least 1.
+
+    >>> capacity_width(33_792), capacity_width(70_000), capacity_width(1_000_000)
+    (384, 640, 7936)
+    """
+    _at_least("max_model_len", max_model_len, 1)
+    _at_least("compress_ratio", compress_ratio, 1)
+    _at_least("alignment", alignment, 1)
+    return _round_up(-(-max_model_len // compress_ratio), alignment)
+
+
+def active_topk_width(
+    max_seq_len: int,
+    compress_ratio: int,
+    capacity: int,
+    *,
+    policy: Policy = "pow2",
+    alignment: int = TOPK_ALIGNMENT,
+) -> int:
+    """Columns to build for a batch whose longest sequence has max_seq_len tokens.
+
+    Never over the capacity, and a multiple of the alignment when the capacity is one. Where the capacity cannot hold
+    the sequence the result is the capacity: `required_width` tells the two apart, and the builder refuses.
+    Source of "pow2": vLLM PR #50004, min(max(next_pow2(max(L // R, 1)), alignment), capacity).
+
+    Raises ValueError for max_seq_len < 0, compress_ratio, capacity or alignment < 1, and an unknown policy.
+
+    >>> [active_topk_width(100_000, 128, 8192, policy=p) for p in POLICIES]
+    [8192, 1024, 896]
+    """
+    needed = required_width(max_seq_len, compress_ratio)
+    _at_least("capacity", capacity, 1)
+    _at_least("alignment", alignment, 1)
+    if policy == "fixed":
+        return capacity
+    if policy == "pow2":
+        return min(max(_next_power_of_2(max(needed, 1)), alignment), capacity)
+    if policy == "aligned":
+        return min(max(_round_up(needed, alignment), alignment), capacity)
+    raise ValueError(f"policy is {policy!r}; it must be one of {', '.join(POLICIES)}")
+
+
+def required_width(max_seq_len: int, compress_ratio: int) -> int:
+    """Compressed entries of a sequence of max_seq_len tokens: the columns its rows cannot do without.
+
+    Raises ValueError for max_seq_len < 0 or compress_ratio < 1.
+
+    >>> required_width(32_895, 128), required_width(32_896, 128)
+    (256, 257)
+    """
+    _at_least("max_seq_len", max_seq_len, 0)
+    _at_least("compress_ratio", compress_ratio, 1)
+    return max_seq_len // compress_ratio
+
+
+def reachable_widths(capacity: int, *, policy: Policy = "pow2", alignment: int = TOPK_ALIGNMENT) -> list[int]:
+    """Every width the policy can choose at this capacity, ascending: what to warm up or to capture.
+
+    Raises ValueError as `active_topk_width` does.
+
+    >>> reachable_widths(capacity_width(33_792))
+    [128, 256, 384]
+    >>> len(reachable_widths(8192)), len(reachable_widths(8192, policy="aligned"))
+    (7, 64)
+    """
+    widths = [active_topk_width(0, 1, capacity, policy=policy, alignment=alignment)]
+    while widths[-1] < capacity:
+        widths.append(active_topk_width(widths[-1] + 1, 1, capacity, policy=policy, alignment=alignment))
+    return widths
+
+
+def sequence_range(width: int, compress_ratio: int, capacity: int, *, policy: Policy = "pow2") -> tuple[int, int]:
+    """The first and the last max_seq_len, in tokens, for which the policy chooses this width and the row is complete.
+
+    Raises ValueError for a width the policy never chooses at this capacity.
+
+    >>> sequence_range(512, 128, 8192), sequence_range(8192, 128, 8192)
+    ((32896, 65663), (524416, 1048703))
+    """
+    widths = reachable_widths(capacity, policy=policy)
+    if width not in widths:
+        raise ValueError(f"width is {width}; the {policy} policy at capacity {capacity} chooses one of {widths}")
+    at = widths.index(width)
+    first = (widths[at - 1] + 1) * compress_ratio if at else 0
+    return first, (width + 1) * compress_ratio - 1
+
+
+def loop_trips(width: int, block_size: int = 1024) -> int:
+    """Trips of a row loop that walks `width` columns in steps of block_size.
+
+    >>> loop_trips(8192), loop_trips(1024), loop_trips(128)
+    (8, 1, 1)
+    """
+    _at_least("width", width, 0)
+    _at_least("block_size", block_size, 1)
+    return -(-width // block_size)
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} is {value}; it must be at least {least}")
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _next_power_of_2(value: int) -> int:
+    return 1 << (value - 1).bit_length()
