@@ -1,0 +1,140 @@
+"""What every page has: header, notes, sentences, downloads, the command that reproduces a point. Needs marimo.
+
+A page begins with
+
+    values, notes = state.read(mo.query_params().to_dict(), FIELDS)
+
+and ends with `remember(...)`, which writes the settings back into the address without running any cell again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import marimo as mo
+import pandas as pd
+
+from c128a.ui import state, theme
+from c128a.ui.presets import PRESETS
+
+# File name, name in the header.
+PAGES = {
+    "01_width": "Width",
+    "02_layout": "Layout",
+    "03_kernel": "Kernel",
+    "04_timing": "Timing",
+    "05_review": "Review",
+    "06_deployment": "Deployment",
+}
+SHARED = tuple(state.shared_fields())
+
+LINK = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
+
+
+def header(page: str, title: str, lead: str, values: Mapping[str, state.Value]) -> mo.Html:
+    """Links to the other pages that carry the shared values, the title, and the opening sentence (Markdown).
+
+    page: a key of PAGES; the entry of the page itself is marked and is no link.
+    """
+    links = []
+    for name, label in PAGES.items():
+        if name == page:
+            links.append(
+                f'<span aria-current="page" style="{LINK.format("currentColor", "font-weight:600")}">{label}</span>'
+            )
+        else:
+            href = escape(state.link(name, values, only=SHARED), quote=True)
+            links.append(f'<a href="{href}" target="_self" style="{LINK.format(theme.FAINT, "")}">{label}</a>')
+    nav = (
+        f'<nav aria-label="Pages" style="display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem">{"".join(links)}</nav>'
+    )
+    return mo.vstack([mo.Html(nav), mo.md(f"# {title}"), mo.md(lead)], gap=0.75)
+
+
+def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
+    """A callout that lists what could not be used, or nothing where there is nothing to say."""
+    if not messages:
+        return None
+    body = "".join(f"<li>{escape(message)}</li>" for message in messages)
+    return mo.callout(mo.Html(f'<ul style="margin:0;padding-left:1.2rem">{body}</ul>'), kind=kind)  # type: ignore[arg-type]
+
+
+def alarm(message: str) -> mo.Html:
+    """An error state that cannot be overlooked: a red callout with role=alert. The message is Markdown."""
+    return mo.callout(mo.Html(f'<div role="alert">{mo.md(message).text}</div>'), kind="danger")
+
+
+def sentence(text: str) -> mo.Html:
+    """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
+    return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
+
+
+def downloads(frame: pd.DataFrame, name: str, meta: Mapping[str, Any] | None = None) -> mo.Html:
+    """Buttons for a chart's data as CSV, and as JSON with the settings under "settings" and the data under "rows".
+
+    The bytes are made when the button is pressed, so that a page does not pay for them at each change.
+    """
+    settings = dict(meta or {})
+    return mo.hstack(
+        [
+            mo.download(lambda: to_csv(frame), filename=f"{name}.csv", mimetype="text/csv", label="CSV"),
+            mo.download(
+                lambda: to_json(frame, settings), filename=f"{name}.json", mimetype="application/json", label="JSON"
+            ),
+        ],
+        justify="start",
+        gap=0.5,
+    )
+
+
+def to_csv(frame: pd.DataFrame) -> bytes:
+    """The frame as CSV in UTF-8, without an index.
+
+    >>> to_csv(pd.DataFrame({"width": [128, 256]}))
+    b'width\\n128\\n256\\n'
+    """
+    return frame.to_csv(index=False).encode()
+
+
+def to_json(frame: pd.DataFrame, settings: Mapping[str, Any]) -> bytes:
+    """The settings and the rows of the frame as one JSON object in UTF-8.
+
+    >>> to_json(pd.DataFrame({"width": [128]}), {"seq": 5})
+    b'{"settings": {"seq": 5}, "rows": [{"width": 128}]}'
+    """
+    rows = json.loads(frame.to_json(orient="records"))
+    return json.dumps({"settings": dict(settings), "rows": rows}).encode()
+
+
+def command(text: str, what: str = "The same from a shell:") -> mo.Html:
+    """A command in a block that can be copied, with a line above it that says what it gives."""
+    return mo.md(f"{what}\n\n```bash\n{text}\n```")
+
+
+def preset_menu(value: str, on_change: Callable[[Any], None]) -> mo.ui.dropdown:
+    """The menu of presets; its value is the preset's name in the URL, "free" for none."""
+    options = {"free values": "free", **{preset.title: name for name, preset in PRESETS.items()}}
+    chosen = next(title for title, name in options.items() if name == value)
+    return mo.ui.dropdown(options, value=chosen, label="Preset", on_change=on_change)
+
+
+def token_slider(value: int, on_change: Callable[[Any], None], *, label: str, most: int) -> mo.ui.slider:
+    """A slider over `state.token_ladder`; the value shown beside it is in tokens."""
+    steps = state.token_ladder(most, value)
+    return mo.ui.slider(steps=steps, value=value, label=label, show_value=True, full_width=True, on_change=on_change)
+
+
+def token_input(value: int, on_change: Callable[[Any], None], *, label: str, least: int, most: int) -> mo.ui.number:
+    """Any token count between the bounds; an arrow key moves it by one."""
+    return mo.ui.number(least, most, step=1, value=value, label=label, on_change=on_change)
+
+
+def remember(values: Mapping[str, state.Value]) -> None:
+    """Write the settings into the address: only those that changed. Call it in a cell of its own."""
+    params = mo.query_params()
+    for name, value in values.items():
+        if params.get(name) != str(value):
+            params.set(name, str(value))

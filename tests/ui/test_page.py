@@ -1,0 +1,41 @@
+"""Header, notes and downloads of a page, outside of a browser."""
+
+import io
+import json
+
+import pandas as pd
+import pytest
+
+from c128a.ui import page
+
+FRAME = pd.DataFrame({"width": [128, 8192], "policy": ["pow2", "fixed"]})
+
+
+def test_the_header_links_every_other_page_with_the_shared_state_only():
+    html = page.header("01_width", "Width", "Lead.", {"seq": 32_896, "stride": 4096}).text
+    for name in page.PAGES:
+        assert (f"?file={name}.py&amp;seq=32896" in html) == (name != "01_width")
+    assert "stride" not in html
+    assert html.count('aria-current="page"') == 1
+
+
+def test_no_notes_no_callout():
+    assert page.notes([]) is None
+
+
+def test_a_note_cannot_smuggle_markup_into_the_page():
+    assert "<script>" not in page.notes(["seq is <script> in the address"]).text
+
+
+def test_downloads_hold_the_frame():
+    assert pd.read_csv(io.BytesIO(page.to_csv(FRAME))).equals(FRAME)
+    held = json.loads(page.to_json(FRAME, {"seq": 5}))
+    assert held == {
+        "settings": {"seq": 5},
+        "rows": [{"width": 128, "policy": "pow2"}, {"width": 8192, "policy": "fixed"}],
+    }
+
+
+@pytest.mark.parametrize("name", ["free", "pr_test", "one_long"])
+def test_the_menu_opens_at_the_preset_of_the_address(name):
+    assert page.preset_menu(name, lambda value: None).value == name
