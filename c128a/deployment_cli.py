@@ -1,0 +1,157 @@
+"""The command line of `python -m c128a.deployment`: arguments, text report, JSON, exit status. Torch-free.
+
+Exit status 0 where nothing dangerous was found, 1 where something is, 2 for bad arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import textwrap
+from typing import Any
+
+from c128a.deployment import Deployment, check
+from c128a.layout import LAYOUTS
+from c128a.releases import RELEASES
+from c128a.serve_args import ServeLine, human_int, read_serve_line
+from c128a.serving import CONSUMERS, GRAPHS
+from c128a.width import POLICIES, capacity_width
+
+ICONS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour
+
+_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--release", {"help": f"vLLM version: {', '.join(release.name for release in RELEASES)} or later"}),
+    ("--layout", {"choices": LAYOUTS, "help": "row layout, for a builder of your own"}),
+    ("--policy", {"choices": POLICIES, "help": "width policy, for a builder of your own"}),
+    ("--max-model-len", {"type": human_int, "metavar": "TOKENS", "help": "as in vLLM: 1M = 1,048,576, 128k = 128,000"}),
+    ("--max-num-batched-tokens", {"type": human_int, "metavar": "TOKENS"}),
+    ("--max-num-seqs", {"type": int, "metavar": "N"}),
+    ("--num-speculative-tokens", {"type": int, "metavar": "K"}),
+    ("--block-size", {"type": int, "metavar": "TOKENS", "help": "tokens per KV block"}),
+    ("--graph", {"choices": GRAPHS, "help": "CUDA graphs; full: a graph holds the decode attention"}),
+    ("--consumer", {"choices": CONSUMERS, "help": "the sparse decode kernel that reads the rows"}),
+    ("--capacity", {"type": int, "metavar": "COLUMNS", "help": "columns, where not sized from max-model-len"}),
+    ("--warmup-widths", {"type": int, "nargs": "*", "metavar": "COLUMNS", "help": "widths that are warmed up"}),
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the check from the command line; the exit status says whether something is dangerous."""
+    parser = _parser()
+    arguments = vars(parser.parse_args(argv))
+    as_json, pasted = arguments.pop("json"), arguments.pop("serve")
+    given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        line = None if pasted is None else read_serve_line(sys.stdin.read() if pasted == "-" else pasted)
+        values = {**(line.values if line else {}), **given}
+        if not {"release", "layout", "policy"} & set(values):
+            raise ValueError("give --release, or --layout and --policy")
+        found = check(**values)
+    except ValueError as error:
+        parser.error(str(error))
+    if as_json:
+        answer = found.as_dict()
+        if line:
+            answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
+        print(json.dumps(answer, ensure_ascii=False, indent=2))
+    else:
+        print(report(found, line))
+    return 1 if found.verdict == "danger" else 0
+
+
+def report(found: Deployment, line: ServeLine | None = None) -> str:
+    """The answer as text, at most 100 columns wide."""
+    setup = found.setup
+    parts = [textwrap.fill(f"{found.verdict.upper()}  {found.sentence}", 100, subsequent_indent="    "), ""]
+    parts += [
+        f"capacity   {found.capacity:,} columns, sequences of up to {setup.longest_sequence:,} tokens",
+        "",
+        f"buffers    {'rows × columns':>18}   {'this package':>12}   {'released':>12}",
+    ]
+    for buffer in found.buffers:
+        shape = f"{buffer.rows:,} × {buffer.columns:,}"
+        ours, released = size(buffer.bytes), size(buffer.released_bytes)
+        parts.append(f"  {buffer.name:<12} {shape:>14}   {ours:>12}   {released:>12}")
+    parts += [
+        f"  {'together':<27}   {size(found.reserved_bytes):>12}   {size(found.released_bytes):>12}",
+        "",
+        "warm up",
+    ]
+    for todo in found.warm_up:
+        values = (
+            ", ".join(f"{value:,}" for value in todo.values) if len(todo.values) <= 8 else f"{len(todo.values)} of them"
+        )
+        parts.append(_wrapped(f"  {todo.what}: {values} ({todo.why})"))
+    parts += ["", "findings" if found.findings else "findings   none"]
+    for finding in found.findings:
+        incident = f"incident {finding.incident}" if finding.incident else "kernel"
+        parts += [
+            f"  {ICONS[finding.severity]} {finding.severity.upper()}  {finding.title}  [{finding.code}, {incident}]",
+            _wrapped(f"      {finding.why}"),
+            _wrapped(f"      → {finding.setting}"),
+        ]
+    if line is not None:
+        parts += ["", "command line", _wrapped(f"  read: {', '.join(line.sources.values()) or 'nothing'}")]
+        parts.append(_wrapped(f"  not read: {', '.join(line.not_read) or 'nothing'}"))
+        parts += [_wrapped(f"  note: {note}") for note in line.notes]
+    return "\n".join(parts)
+
+
+def command(found: Deployment) -> str:
+    """The command that repeats a check, with every value written out.
+
+    >>> print(command(check(33_792, release="0.30.0"))[:72])
+    python -m c128a.deployment --release 0.30.0 --max-model-len 33792 --max-
+    """
+    setup = found.setup
+    words = ["python", "-m", "c128a.deployment"]
+    words += (
+        ["--release", setup.release.name] if setup.release else ["--layout", setup.layout, "--policy", setup.policy]
+    )
+    for name in ("max_model_len", "max_num_batched_tokens", "max_num_seqs", "num_speculative_tokens", "block_size"):
+        words += [f"--{name.replace('_', '-')}", str(getattr(setup, name))]
+    words += ["--graph", setup.graph, "--consumer", setup.consumer]
+    if setup.capacity != capacity_width(setup.max_model_len):
+        words += ["--capacity", str(setup.capacity)]
+    if setup.warmup_widths is not None:
+        words += ["--warmup-widths", *(str(width) for width in setup.warmup_widths)]
+    if setup.batch_invariant:
+        words.append("--batch-invariant")
+    return shlex.join(words)
+
+
+def size(count: int) -> str:
+    """Bytes for people, with at most three digits after the point.
+
+    >>> size(536_870_912), size(32_768), size(2048), size(12)
+    ('512 MiB', '32 KiB', '2 KiB', '12 B')
+    """
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= factor:
+            return f"{count / factor:.4g} {unit}"
+    return f"{count} B"
+
+
+def _wrapped(text: str) -> str:
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.fill(text, 100, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m c128a.deployment",
+        description="Is a DeepSeek-V4 deployment in a dangerous corner of the C128A index rows?",
+        epilog="Exit status: 0 nothing dangerous, 1 something dangerous, 2 bad arguments. What is not given is taken "
+        "from the run that PR #50004 was measured with: 1,048,576 tokens, 8,192 batch tokens, 512 sequences, full "
+        "graphs, FlashMLA on sm90.",
+    )
+    for name, options in _OPTIONS:
+        parser.add_argument(name, **options)
+    parser.add_argument(
+        "--batch-invariant", action="store_true", default=None, help="results must not depend on the rest of a batch"
+    )
+    parser.add_argument("--serve", metavar="LINE", help="a vllm serve command line to read, or - for standard input")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    return parser
