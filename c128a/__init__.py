@@ -26,7 +26,7 @@ _HOME = {
     "combine_prefill_indices": "combine",
 }
 
-__all__ = [*_HOME]  # noqa: PLE0604 - the names are strings of the table above
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:

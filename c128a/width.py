@@ -1,8 +1,8 @@
 """How wide a C128A index row must be. Torch-free.
 
-A query at position p sees n = (p + 1) // compress_ratio compressed entries, so a row needs max_seq_len // compress_ratio
-columns. Buffers are allocated once, for the longest sequence the model allows: that is the capacity. Each step then
-builds rows of some width between the two, chosen by a policy:
+A query at position p sees n = (p + 1) // compress_ratio compressed entries, so a batch whose longest sequence has
+max_seq_len tokens needs max_seq_len // compress_ratio columns. Buffers are allocated once, for the longest sequence
+the model allows: that is the capacity. Each step then builds rows of some width between the two, chosen by a policy:
 
     fixed     the capacity, whatever the batch holds
     pow2      the next power of two, at least the alignment, at most the capacity (vLLM PR #50004)

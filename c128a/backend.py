@@ -1,0 +1,33 @@
+"""Where the kernels run, decided once: compiled on an NVIDIA GPU, interpreted where there is none.
+
+Triton reads TRITON_INTERPRET when a kernel is decorated, so this module is imported before any kernel. A value that
+the user set is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import torch
+
+HAS_GPU = torch.cuda.is_available()
+if not HAS_GPU:
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+INTERPRET = os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y")
+
+# The interpreter patches triton.language while a kernel runs, and marimo gives each browser tab a thread.
+kernel_lock = threading.RLock()
+
+
+def device() -> torch.device:
+    """The device the kernels run on here: the current GPU when they are compiled, else the CPU."""
+    return torch.device("cuda", torch.cuda.current_device()) if HAS_GPU and not INTERPRET else torch.device("cpu")
+
+
+def describe() -> str:
+    """One line for a person: what runs the kernels."""
+    if INTERPRET:
+        return "Triton's interpreter on the CPU: true values, no meaningful times"
+    return f"compiled for {torch.cuda.get_device_name()}" if HAS_GPU else "no GPU, and the interpreter is switched off"

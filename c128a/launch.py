@@ -1,0 +1,253 @@
+"""From checked arguments to a kernel launch: the plan of a build, the compiled variants that are held, the launch.
+
+A plan depends only on shapes, strides, dtypes, devices and host integers, so it is worked out once for each combination
+and remembered; a build that repeats one (a decode step does, thousands of times) pays a look-up. Arguments that fail
+raise before anything is launched or written, every time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from c128a import backend
+from c128a.kernel import VECTOR_BYTES, compile_tiled, row_loop, tiled
+from c128a.layout import ITEMSIZE, Layout, RowLayout
+from c128a.tiles import Tile, tile_shape
+
+ROW_LOOP_STEP = 1024  # columns a trip of the row loop, as in the report
+INT32_MAX = 2**31 - 1  # sizes and strides travel to the kernel as 32-bit integers, offsets are 64-bit
+
+_DTYPES = {
+    "positions": torch.int64,
+    "token_to_req_indices": torch.int32,
+    "block_table": torch.int32,
+    "slot_mapping": torch.int64,
+    "global_decode_buffer": torch.int32,
+    "decode_lens_buffer": torch.int32,
+    "prefill_buffer": torch.int32,
+}
+_DIMS = dict.fromkeys(_DTYPES, 1) | {"block_table": 2, "global_decode_buffer": 2, "prefill_buffer": 2}
+
+Facts = tuple[torch.dtype, torch.device, torch.Size, tuple[int, ...]]  # dtype, device, shape, stride of a tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A build that passed every check: what to write, and how to launch it."""
+
+    num_tokens: int
+    num_decode: int
+    width: int
+    decode: RowLayout
+    prefill: RowLayout
+    table_stride: int
+    table_rows: int
+    table_cols: int
+    device: torch.device
+    compress_ratio: int
+    block_size: int
+    tile: Tile
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Programs of `tiled`: row groups (decode groups first), column tiles."""
+        groups = -(-self.decode.rows // self.tile.rows) - (-self.prefill.rows // self.tile.rows)
+        return groups, -(-self.width // self.tile.cols), 1
+
+    @property
+    def integers(self) -> tuple[int, ...]:
+        """The run-time integers of `tiled`, in its order."""
+        return (
+            self.num_tokens,
+            self.num_decode,
+            self.width,
+            self.decode.row_stride,
+            self.prefill.row_stride,
+            self.table_stride,
+            self.table_rows,
+            self.table_cols,
+        )
+
+
+def facts(tensor: torch.Tensor) -> Facts:
+    """What a plan needs to know of a tensor."""
+    return tensor.dtype, tensor.device, tensor.shape, tensor.stride()
+
+
+@lru_cache(maxsize=4096)
+def make_plan(
+    layout: Layout,
+    num_decode_tokens: int,
+    compress_ratio: int,
+    block_size: int,
+    width: int,
+    positions: Facts,
+    token_to_req_indices: Facts,
+    block_table: Facts,
+    slot_mapping: Facts,
+    global_decode_buffer: Facts,
+    decode_lens_buffer: Facts,
+    prefill_buffer: Facts,
+) -> Plan:
+    """Check the arguments of a build: TypeError for a wrong dtype, ValueError for the rest, else the plan."""
+    tensors = {
+        "positions": positions,
+        "token_to_req_indices": token_to_req_indices,
+        "block_table": block_table,
+        "slot_mapping": slot_mapping,
+        "global_decode_buffer": global_decode_buffer,
+        "decode_lens_buffer": decode_lens_buffer,
+        "prefill_buffer": prefill_buffer,
+    }
+    sizes = {"compress_ratio": compress_ratio, "block_size": block_size, "max_compressed_tokens": width}
+    for name, value in (sizes | {"num_decode_tokens": num_decode_tokens}).items():
+        if not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}; it must be a host integer, not {type(value).__name__}")
+    for name, tensor in tensors.items():
+        _check_tensor(name, tensor, positions[1])
+    if backend.HAS_GPU and not backend.INTERPRET and positions[1].type != "cuda":
+        raise ValueError(f"positions is on {positions[1]}; the kernels of this process are compiled for cuda")
+
+    num_tokens = positions[2][0]
+    if not 0 <= num_decode_tokens <= num_tokens:
+        raise ValueError(f"num_decode_tokens is {num_decode_tokens}; it must be between 0 and the {num_tokens} tokens")
+    for name, value in (
+        ("compress_ratio", compress_ratio),
+        ("block_size", block_size),
+        ("max_compressed_tokens", width),
+    ):
+        if not 1 <= value <= INT32_MAX:
+            raise ValueError(f"{name} is {value}; it must be between 1 and {INT32_MAX}")
+    for name in ("token_to_req_indices", "slot_mapping", "decode_lens_buffer"):
+        held = tensors[name][2][0]
+        if held < num_decode_tokens:
+            raise ValueError(f"{name} holds {held} elements; num_decode_tokens is {num_decode_tokens}")
+    table_rows, table_cols = block_table[2]
+    table_stride = block_table[3][0]
+    if table_stride > INT32_MAX:
+        raise ValueError(f"block_table has a row stride of {table_stride}; it must be at most {INT32_MAX}")
+
+    decode = _rows(layout, "global_decode_buffer", global_decode_buffer, num_decode_tokens, width)
+    prefill = _rows(layout, "prefill_buffer", prefill_buffer, num_tokens - num_decode_tokens, width)
+    return Plan(
+        num_tokens=num_tokens,
+        num_decode=num_decode_tokens,
+        width=width,
+        decode=decode,
+        prefill=prefill,
+        table_stride=table_stride,
+        table_rows=table_rows,
+        table_cols=table_cols,
+        device=positions[1],
+        compress_ratio=compress_ratio,
+        block_size=block_size,
+        tile=tile_shape(num_tokens, width),
+    )
+
+
+def _check_tensor(name: str, tensor: Facts, device: torch.device) -> None:
+    dtype, where, shape, stride = tensor
+    if dtype != _DTYPES[name]:
+        raise TypeError(f"{name} is {dtype}; it must be {_DTYPES[name]}")
+    if where != device:
+        raise ValueError(f"{name} is on {where}, positions on {device}; all tensors must be on one device")
+    if len(shape) != _DIMS[name]:
+        raise ValueError(f"{name} has shape {tuple(shape)}; it must have {_DIMS[name]} dimension(s)")
+    if shape[-1] > 1 and stride[-1] != 1:
+        raise ValueError(f"{name} has strides {stride}; its last dimension must be contiguous (stride 1)")
+
+
+def _rows(layout: Layout, name: str, buffer: Facts, rows: int, width: int) -> RowLayout:
+    """The layout of `rows` rows in a buffer of (held, capacity) int32."""
+    held, capacity = buffer[2]
+    stride = buffer[3][0] if held > 1 else max(buffer[3][0], capacity)
+    if width > capacity:
+        raise ValueError(
+            f"max_compressed_tokens is {width}; {name} of shape ({held}, {capacity}) holds {capacity} columns a row"
+        )
+    if rows > held:
+        raise ValueError(
+            f"{name} of shape ({held}, {capacity}) is too small for {rows} rows × {width} columns: it holds {held} rows"
+        )
+    if stride > INT32_MAX:
+        raise ValueError(f"{name} has a row stride of {stride}; it must be at most {INT32_MAX}")
+    if held > 1 and stride < capacity:
+        raise ValueError(f"{name} has a row stride of {stride}; rows of {capacity} columns would overlap")
+    if layout == "packed" and held > 1 and stride != capacity:
+        raise ValueError(f"{name} has row stride {stride} and {capacity} columns; packed rows need a contiguous buffer")
+    return RowLayout.named(layout, rows, width, stride)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What tells one compiled `tiled` from another."""
+
+    device: int
+    tile: Tile
+    compress_ratio: int
+    block_size: int
+    vector: bool
+
+
+_held: dict[Variant, Any] = {}
+
+
+def held_variants() -> list[Variant]:
+    """The variants of `tiled` compiled in this process so far."""
+    return list(_held)
+
+
+def hold(variant: Variant) -> Any:
+    """The compiled kernel of a variant, compiled and loaded on its device on first use."""
+    kernel = _held.get(variant)
+    if kernel is None:
+        with backend.kernel_lock, torch.cuda.device(variant.device):
+            kernel = compile_tiled(variant.tile, variant.compress_ratio, variant.block_size, vector=variant.vector)
+            kernel._init_handles()
+        _held[variant] = kernel
+    return kernel
+
+
+def launch_tiled(
+    plan: Plan, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor, *inputs: torch.Tensor
+) -> None:
+    """Launch `tiled`; inputs are positions, token_to_req_indices, block_table, slot_mapping."""
+    tile = plan.tile
+    if backend.INTERPRET:
+        constants = {"RATIO": plan.compress_ratio, "BLOCK": plan.block_size, "ROWS": tile.rows, "COLS": tile.cols}
+        with backend.kernel_lock:
+            tiled[plan.grid](decode, lens, prefill, *inputs, *plan.integers, **constants)
+        return
+    pointers = [tensor.data_ptr() for tensor in (decode, lens, prefill, *inputs)]
+    vector = is_vector(plan, pointers[0], pointers[2])
+    index = plan.device.index
+    kernel = hold(Variant(index, tile, plan.compress_ratio, plan.block_size, vector))
+    with backend.kernel_lock, torch.cuda.device(index):
+        stream = torch.cuda.current_stream(index).cuda_stream
+        kernel.run(
+            *plan.grid, stream, kernel.function, kernel.packed_metadata, None, None, None,
+            *pointers, *plan.integers, plan.compress_ratio, plan.block_size, tile.rows, tile.cols,
+        )  # fmt: skip
+
+
+def is_vector(plan: Plan, decode_ptr: int, prefill_ptr: int) -> bool:
+    """Whether rows can be stored 16 bytes at a time: both bases on 16 bytes, width and strides multiples of 4."""
+    elements = plan.width | plan.decode.row_stride | plan.prefill.row_stride
+    return (decode_ptr | prefill_ptr | elements * ITEMSIZE) % VECTOR_BYTES == 0
+
+
+def launch_row_loop(
+    plan: Plan, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor, *inputs: torch.Tensor
+) -> None:
+    """Launch `row_loop`, the report's algorithm; inputs as in `launch_tiled`."""
+    positions, requests, table, slots = inputs
+    with backend.kernel_lock:
+        row_loop[(plan.num_tokens,)](
+            decode, plan.decode.row_stride, lens, prefill, plan.prefill.row_stride, positions, plan.compress_ratio,
+            plan.width, plan.num_decode, requests, table, plan.table_stride, plan.table_rows, plan.table_cols,
+            plan.block_size, slots, STEP=ROW_LOOP_STEP,
+        )  # fmt: skip

@@ -1,0 +1,41 @@
+"""The tile of the 2-D kernel: how many rows and columns one program writes. Torch-free."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Tile(NamedTuple):
+    """rows × cols cells a program, written by `warps` warps of 32 threads."""
+
+    rows: int
+    cols: int
+    warps: int
+
+
+NARROW = Tile(8, 128, 4)
+SMALL = Tile(2, 256, 4)
+MEDIUM = Tile(4, 256, 4)
+WIDE = Tile(1, 1024, 4)
+WHOLE_ROW = Tile(1, 8192, 8)
+TILES = (NARROW, SMALL, MEDIUM, WIDE, WHOLE_ROW)
+
+SMALL_CELLS = 2**19  # cells a build; up to here latency decides, and small tiles start the most loads at once
+
+
+def tile_shape(rows: int, width: int) -> Tile:
+    """The tile for a build of `rows` rows of `width` columns.
+
+    Chosen on an H200 among 55 shapes of 512 to 8192 cells, each timed over the 28 cells of the benchmark: these five
+    are within 7 % of the best shape everywhere and within 3 % on (geometric) average.
+
+    >>> tile_shape(8192, 128), tile_shape(1, 8192), tile_shape(8192, 8192)
+    (Tile(rows=8, cols=128, warps=4), Tile(rows=2, cols=256, warps=4), Tile(rows=1, cols=8192, warps=8))
+    """
+    if width <= 128:
+        return NARROW
+    if rows * width <= SMALL_CELLS:
+        return SMALL
+    if width <= 512:
+        return MEDIUM
+    return WHOLE_ROW if rows >= 2048 and width > 4096 else WIDE

@@ -1,0 +1,69 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from c128a.layout import RowLayout
+
+sizes = st.integers(1, 12)
+
+
+def test_packed_stride_is_the_width_and_pitched_stride_the_capacity():
+    assert RowLayout.packed(4, 256).row_stride == 256
+    assert RowLayout.pitched(4, 256, 8192).row_stride == 8192
+
+
+@pytest.mark.parametrize(
+    ("layout", "offset"), [(RowLayout.packed(4, 256), 3 * 256 + 7), (RowLayout.pitched(4, 256, 1024), 3 * 1024 + 7)]
+)
+def test_offset_is_row_times_stride_plus_column(layout, offset):
+    assert layout.offset(3, 7) == offset
+    assert layout.locate(offset) == (3, 7)
+
+
+def test_incident_1_captured_row_1_is_row_2_of_the_narrower_packed_build():
+    captured = RowLayout.packed(2, 8192)
+    assert RowLayout.packed(4, 4096).locate(captured.offset(1, 0)) == (2, 0)
+    assert RowLayout.pitched(4, 4096, 8192).locate(captured.offset(1, 0)) == (1, 0)
+
+
+@given(sizes, sizes)
+def test_packed_offsets_are_a_bijection_onto_the_span(rows, width):
+    layout = RowLayout.packed(rows, width)
+    assert sorted(layout.offset(r, c) for r in range(rows) for c in range(width)) == list(range(layout.span))
+
+
+@given(sizes, sizes, st.integers(0, 5))
+def test_locate_inverts_offset_and_finds_nothing_in_the_gaps(rows, width, gap):
+    layout = RowLayout.pitched(rows, width, width + gap)
+    cells = {layout.offset(r, c): (r, c) for r in range(rows) for c in range(width)}
+    for at in range(-1, layout.span + gap + 1):
+        assert layout.locate(at) == cells.get(at)
+
+
+@given(sizes, sizes, st.integers(0, 5))
+def test_view_addresses_the_same_elements_without_a_copy(rows, width, gap):
+    buffer = torch.arange(rows * (width + gap)).view(rows, width + gap)
+    for layout in (RowLayout.packed(rows, width), RowLayout.pitched(rows, width, width + gap)):
+        view = layout.view(buffer)
+        assert view.data_ptr() == buffer.data_ptr()
+        assert all(int(view[r, c]) == layout.offset(r, c) for r in range(rows) for c in range(width))
+
+
+def test_a_buffer_too_small_for_the_view_is_refused_with_the_numbers():
+    with pytest.raises(ValueError, match=r"holds 1,024 elements; 4 rows × width 512 at row stride 512 need 2,048"):
+        RowLayout.packed(4, 512).view(torch.empty(2, 512))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [((-1, 1, 1), "rows is -1"), ((1, -1, 1), "width is -1"), ((2, 8, 4), "row_stride is 4; rows overlap")],
+)
+def test_impossible_layout_is_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        RowLayout(*numbers)
+
+
+def test_cell_outside_the_layout_has_no_offset():
+    with pytest.raises(IndexError, match=r"cell \(4, 0\) is outside 4 rows × 256 columns"):
+        RowLayout.packed(4, 256).offset(4, 0)

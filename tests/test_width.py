@@ -1,0 +1,115 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from c128a.width import (
+    POLICIES,
+    active_topk_width,
+    capacity_width,
+    loop_trips,
+    reachable_widths,
+    required_width,
+    sequence_range,
+)
+
+# (max_seq_len, capacity, columns needed, pow2, aligned)
+TABLE = [
+    (0, 8192, 0, 128, 128),
+    (1, 8192, 0, 128, 128),
+    (127, 8192, 0, 128, 128),
+    (16_384, 8192, 128, 128, 128),
+    (16_511, 8192, 128, 128, 128),
+    (16_512, 8192, 129, 256, 256),
+    (32_768, 8192, 256, 256, 256),
+    (32_895, 8192, 256, 256, 256),
+    (32_896, 8192, 257, 512, 384),
+    (32_896, 384, 257, 384, 384),
+    (100_000, 8192, 781, 1024, 896),
+    (524_415, 8192, 4096, 4096, 4096),
+    (524_416, 8192, 4097, 8192, 4224),
+    (1_048_576, 8192, 8192, 8192, 8192),
+    (1_048_576, 7680, 8192, 7680, 7680),
+]
+
+
+@pytest.mark.parametrize(("seq", "capacity", "needed", "pow2", "aligned"), TABLE, ids=lambda value: str(value))
+def test_width_of_a_sequence_length(seq, capacity, needed, pow2, aligned):
+    assert required_width(seq, 128) == needed
+    assert active_topk_width(seq, 128, capacity) == pow2
+    assert active_topk_width(seq, 128, capacity, policy="aligned") == aligned
+    assert active_topk_width(seq, 128, capacity, policy="fixed") == capacity
+
+
+@pytest.mark.parametrize(
+    ("model_len", "capacity"),
+    [(1, 128), (16_384, 128), (16_385, 256), (33_792, 384), (70_000, 640), (1_000_000, 7936), (1_048_576, 8192)],
+)
+def test_capacity_of_a_model_length(model_len, capacity):
+    assert capacity_width(model_len) == capacity
+
+
+@pytest.mark.parametrize(
+    ("model_len", "widths"),
+    [(33_792, [128, 256, 384]), (20_000, [128, 256]), (16_512, [128, 256]), (4_096, [128])],
+)
+def test_incident_15_warm_up_lists_end_at_the_capacity(model_len, widths):
+    assert reachable_widths(capacity_width(model_len)) == widths
+
+
+def test_reachable_widths_at_one_million_tokens():
+    assert reachable_widths(8192) == [128, 256, 512, 1024, 2048, 4096, 8192]
+    assert reachable_widths(8192, policy="aligned") == list(range(128, 8193, 128))
+    assert reachable_widths(8192, policy="fixed") == [8192]
+
+
+@pytest.mark.parametrize(
+    ("width", "step", "trips"), [(0, 1024, 0), (1, 1024, 1), (1024, 1024, 1), (1025, 1024, 2), (8192, 1024, 8)]
+)
+def test_trips_of_the_row_loop(width, step, trips):
+    assert loop_trips(width, step) == trips
+
+
+def test_32_times_fewer_columns_are_8_times_fewer_trips():
+    assert (8192 // active_topk_width(32_768, 128, 8192), loop_trips(8192) // loop_trips(256)) == (32, 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: capacity_width(0), "max_model_len is 0; it must be at least 1"),
+        (lambda: capacity_width(128, 0), "compress_ratio is 0"),
+        (lambda: capacity_width(128, alignment=0), "alignment is 0"),
+        (lambda: active_topk_width(-1, 128, 8192), "max_seq_len is -1; it must be at least 0"),
+        (lambda: active_topk_width(1, 128, 0), "capacity is 0"),
+        (lambda: active_topk_width(1, 128, 128, policy="widest"), "policy is 'widest'; it must be one of fixed, pow2"),
+        (lambda: sequence_range(300, 128, 8192), "width is 300; the pow2 policy at capacity 8192 chooses one of"),
+        (lambda: loop_trips(8, 0), "block_size is 0"),
+    ],
+    ids=["model_len", "ratio", "alignment", "seq", "capacity", "policy", "range", "trips"],
+)
+def test_bad_argument_is_named_with_its_value(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+policies = st.sampled_from(POLICIES)
+capacities = st.integers(1, 100).map(lambda blocks: blocks * 128)
+
+
+@given(st.integers(0, 2**21), st.integers(0, 2**21), st.integers(1, 512), capacities, policies)
+def test_width_is_monotone_aligned_and_within_the_capacity(a, b, ratio, capacity, policy):
+    short, long = (active_topk_width(seq, ratio, capacity, policy=policy) for seq in sorted((a, b)))
+    assert short <= long <= capacity
+    assert short % 128 == long % 128 == 0
+    assert long >= min(max(a, b) // ratio, capacity)
+
+
+@given(st.integers(0, 2**21), st.integers(1, 512), capacities, policies)
+def test_every_chosen_width_is_reachable_and_its_range_holds_the_sequence(seq, ratio, capacity, policy):
+    width = active_topk_width(seq, ratio, capacity, policy=policy)
+    assert width in reachable_widths(capacity, policy=policy)
+    first, last = sequence_range(width, ratio, capacity, policy=policy)
+    if required_width(seq, ratio) <= capacity:
+        assert first <= seq <= last
+    assert active_topk_width(first, ratio, capacity, policy=policy) == width
+    assert active_topk_width(last, ratio, capacity, policy=policy) == width
