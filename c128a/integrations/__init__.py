@@ -1,0 +1,1 @@
+"""Where this package stands in for others."""
