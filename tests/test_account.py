@@ -134,7 +134,7 @@ def test_a_step_is_active_parameters_times_tokens_times_two_over_the_throughput(
 
 
 def test_the_reported_one_percent_lies_in_the_range_for_v4_pro_as_it_was_run():
-    account = prefill_step(MODELS[PR_RUN["model"]], PR_RUN["tokens"], PR_RUN["max_seq_len"], TIMES)
+    account = prefill_step(MODELS[PR_RUN.model], PR_RUN.tokens, PR_RUN.max_seq_len, TIMES)
     span = gain_span(account, ASSUMPTIONS)
     assert span.holds(REPORTED_GAIN)
     assert 0.008 < span.value < 0.010
