@@ -95,7 +95,8 @@ def _judge_where(facts: Facts) -> Verdict:
     return Verdict(
         "does not hold",
         f"A decode step of {DECODE_ROWS} rows saves {saved['decode step: builder']:.1f} µs in the builder; decode "
-        f"attention reads lens, not width: {before:.2f} → {after:.2f} µs a layer. A prefill step saves {prefill:,.0f} µs.",
+        f"attention reads lens, not width: {before:.2f} → {after:.2f} µs a layer. "
+        f"A prefill step saves {prefill:,.0f} µs.",
     )
 
 
