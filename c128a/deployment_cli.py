@@ -6,17 +6,22 @@ Exit status 0 where nothing dangerous was found, 1 where something is, 2 for bad
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shlex
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
+from c128a.account import MODELS
 from c128a.deployment import Deployment, check
 from c128a.layout import LAYOUTS
+from c128a.records import load_all
 from c128a.releases import RELEASES
 from c128a.serve_args import ServeLine, human_int, read_serve_line
 from c128a.serving import CONSUMERS, GRAPHS
+from c128a.step_cost import TYPICAL_LEN, StepCost, step_costs
 from c128a.width import POLICIES, capacity_width
 
 ICONS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour
@@ -41,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the check from the command line; the exit status says whether something is dangerous."""
     parser = _parser()
     arguments = vars(parser.parse_args(argv))
-    as_json, pasted = arguments.pop("json"), arguments.pop("serve")
+    as_json, pasted, typical = arguments.pop("json"), arguments.pop("serve"), arguments.pop("typical_len")
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
         line = None if pasted is None else read_serve_line(sys.stdin.read() if pasted == "-" else pasted)
@@ -51,17 +56,18 @@ def main(argv: list[str] | None = None) -> int:
         found = check(**values)
     except ValueError as error:
         parser.error(str(error))
+    costs = step_costs(found.setup, load_all(), typical_len=typical)
     if as_json:
-        answer = found.as_dict()
+        answer = {**found.as_dict(), "step_costs": [dataclasses.asdict(cost) for cost in costs]}
         if line:
             answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
         print(json.dumps(answer, ensure_ascii=False, indent=2))
     else:
-        print(report(found, line))
+        print(report(found, line, costs))
     return 1 if found.verdict == "danger" else 0
 
 
-def report(found: Deployment, line: ServeLine | None = None) -> str:
+def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[StepCost] = ()) -> str:
     """The answer as text, at most 100 columns wide."""
     setup = found.setup
     parts = [textwrap.fill(f"{found.verdict.upper()}  {found.sentence}", 100, subsequent_indent="    "), ""]
@@ -92,11 +98,28 @@ def report(found: Deployment, line: ServeLine | None = None) -> str:
             _wrapped(f"      {finding.why}"),
             _wrapped(f"      → {finding.setting}"),
         ]
+    if costs:
+        parts += ["", "cost of a full step", *_cost_lines(costs)]
     if line is not None:
         parts += ["", "command line", _wrapped(f"  read: {', '.join(line.sources.values()) or 'nothing'}")]
         parts.append(_wrapped(f"  not read: {', '.join(line.not_read) or 'nothing'}"))
         parts += [_wrapped(f"  note: {note}") for note in line.notes]
     return "\n".join(parts)
+
+
+def _cost_lines(costs: Sequence[StepCost]) -> list[str]:
+    lines = []
+    for cost in costs:
+        case = f"{cost.step}, {cost.case}: {cost.rows:,} rows at {cost.max_seq_len:,} tokens, {cost.width:,} columns"
+        if cost.builder_us is None:
+            lines.append(_wrapped(f"  {case}: {cost.basis}"))
+            continue
+        times = f"builder {cost.builder_us:.3g} µs"
+        if cost.combine_us is not None:
+            steps = ", ".join(f"{name} {cost.total_us(name):,.0f} µs" for name in MODELS)
+            times += f", combine {cost.combine_us:.3g} µs a C128A layer; together {steps}"
+        lines.append(_wrapped(f"  {case}: {times} ({cost.basis}; {cost.record})"))
+    return lines
 
 
 def command(found: Deployment) -> str:
@@ -152,6 +175,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--batch-invariant", action="store_true", default=None, help="results must not depend on the rest of a batch"
     )
+    typical = f"length of the typical case of the step costs, {TYPICAL_LEN:,} by default"
+    parser.add_argument("--typical-len", type=human_int, default=TYPICAL_LEN, metavar="TOKENS", help=typical)
     parser.add_argument("--serve", metavar="LINE", help="a vllm serve command line to read, or - for standard input")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     return parser

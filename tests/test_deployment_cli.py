@@ -88,7 +88,22 @@ def test_the_text_names_verdict_numbers_reason_and_setting():
 )
 def test_the_command_repeats_the_check(found, capsys):
     main([*command(found).split()[3:], "--json"])
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.as_dict()))
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer.pop("step_costs")) in (2, 4)
+    assert answer == json.loads(json.dumps(found.as_dict()))
+
+
+def test_the_text_names_the_cost_of_a_step_and_where_it_comes_from(capsys):
+    main(["--release", "0.30.0"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "prefill, typical: 8,192 rows at 32,768 tokens, 256 columns: builder " in said
+    assert "NVIDIA H200" in said and "V4-Pro" in said
+
+
+def test_a_cost_that_was_not_measured_says_why(capsys):
+    main(["--release", "0.30.0", "--max-num-batched-tokens", "1000000", "--json"])
+    costs = json.loads(capsys.readouterr().out)["step_costs"]
+    assert all(cost["builder_us"] is None and "not measured" in cost["basis"] for cost in costs[2:])
 
 
 def test_it_runs_without_torch_and_triton():
