@@ -51,7 +51,8 @@ def header(page: str, title: str, lead: str, values: Mapping[str, state.Value]) 
     nav = (
         f'<nav aria-label="Pages" style="display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem">{"".join(links)}</nav>'
     )
-    return mo.vstack([mo.Html(nav), mo.md(f"# {title}"), mo.md(lead)], gap=0.75)
+    opening = mo.Html(f'<div class="c128a-lead" style="font-size:1.15rem;max-width:60rem">{mo.md(lead).text}</div>')
+    return mo.vstack([mo.Html(nav), mo.md(f"# {title}"), opening], gap=0.75)
 
 
 def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
@@ -62,9 +63,21 @@ def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
     return mo.callout(mo.Html(f'<ul style="margin:0;padding-left:1.2rem">{body}</ul>'), kind=kind)  # type: ignore[arg-type]
 
 
-def alarm(message: str) -> mo.Html:
-    """An error state that cannot be overlooked: a red callout with role=alert. The message is Markdown."""
-    return mo.callout(mo.Html(f'<div role="alert">{mo.md(message).text}</div>'), kind="danger")
+def alarm(message: str | None) -> mo.Html | None:
+    """An error state that cannot be overlooked: white on dark red, with role=alert; nothing where there is no message.
+
+    The message is Markdown.
+    """
+    if message is None:
+        return None
+    style = f"background:{theme.ALARM};color:#FFFFFF;padding:.8rem 1.2rem;border-radius:.4rem;font-size:1.05rem"
+    return mo.Html(f'<div role="alert" class="c128a-alarm" style="{style}">{mo.md("⚠ " + message).text}</div>')
+
+
+def stack(*parts: Any) -> mo.Html | None:
+    """The parts under each other, without those that are None; nothing at all where all are."""
+    shown = [part for part in parts if part is not None]
+    return mo.vstack(shown) if shown else None
 
 
 def sentence(text: str) -> mo.Html:
@@ -72,22 +85,23 @@ def sentence(text: str) -> mo.Html:
     return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
 
 
-def downloads(frame: pd.DataFrame, name: str, meta: Mapping[str, Any] | None = None) -> mo.Html:
+def downloads(frame: pd.DataFrame, name: str, meta: Mapping[str, Any] | None = None, what: str = "") -> mo.Html:
     """Buttons for a chart's data as CSV, and as JSON with the settings under "settings" and the data under "rows".
+
+    name: the file name without its suffix; what: the data in words, for the buttons.
 
     The bytes are made when the button is pressed, so that a page does not pay for them at each change.
     """
     settings = dict(meta or {})
-    return mo.hstack(
-        [
-            mo.download(lambda: to_csv(frame), filename=f"{name}.csv", mimetype="text/csv", label="CSV"),
-            mo.download(
-                lambda: to_json(frame, settings), filename=f"{name}.json", mimetype="application/json", label="JSON"
-            ),
-        ],
-        justify="start",
-        gap=0.5,
-    )
+    kinds = {
+        "CSV": (lambda: to_csv(frame), "text/csv"),
+        "JSON": (lambda: to_json(frame, settings), "application/json"),
+    }
+    buttons = [
+        mo.download(make, filename=f"{name}.{kind.lower()}", mimetype=mimetype, label=f"{what} {kind}".strip())
+        for kind, (make, mimetype) in kinds.items()
+    ]
+    return mo.hstack(buttons, justify="start", gap=0.5)
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
@@ -109,9 +123,41 @@ def to_json(frame: pd.DataFrame, settings: Mapping[str, Any]) -> bytes:
     return json.dumps({"settings": dict(settings), "rows": rows}).encode()
 
 
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int | None = None, label: str) -> mo.Html:
+    """A plain table: numbers right-aligned, one row marked by weight, a bar and aria-current; a long one scrolls.
+
+    columns: headings; rows: cells as text, escaped here; label: what a screen reader announces.
+    """
+    cell = "padding:.2rem .9rem;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;"
+    head = "".join(f'<th scope="col" style="{cell}font-weight:600">{escape(name)}</th>' for name in columns)
+    body = []
+    for at, row in enumerate(rows):
+        here = at == marked
+        style = f"font-weight:700;box-shadow:inset 4px 0 {theme.HERE};background:{theme.HERE}1F" if here else ""
+        cells = "".join(f'<td style="{cell}">{escape(text)}</td>' for text in row)
+        body.append(f'<tr style="{style}"{" aria-current=true" if here else ""}>{cells}</tr>')
+    region = f'tabindex="0" role="region" aria-label="{escape(label, quote=True)}"'
+    return mo.Html(
+        f'<div {region} style="max-height:20rem;overflow:auto">'
+        f'<table style="border-collapse:collapse;font-size:.9rem">'
+        f'<thead style="border-bottom:1px solid {theme.GREY}"><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
 def command(text: str, what: str = "The same from a shell:") -> mo.Html:
     """A command in a block that can be copied, with a line above it that says what it gives."""
     return mo.md(f"{what}\n\n```bash\n{text}\n```")
+
+
+def panel(*rows: Sequence[Any] | mo.Html) -> mo.Html:
+    """The controls of a page in one box, one row under another; a list of controls wraps where the window is narrow."""
+    lines = [
+        row if isinstance(row, mo.Html) else mo.hstack(row, justify="start", align="center", wrap=True, gap=1.75)
+        for row in rows
+    ]
+    box = {"border": f"1px solid {theme.FAINT}", "border-radius": ".5rem", "padding": ".9rem 1.1rem"}
+    return mo.vstack(lines, gap=0.9).style(box)
 
 
 def preset_menu(value: str, on_change: Callable[[Any], None]) -> mo.ui.dropdown:
@@ -122,12 +168,14 @@ def preset_menu(value: str, on_change: Callable[[Any], None]) -> mo.ui.dropdown:
 
 
 def token_slider(value: int, on_change: Callable[[Any], None], *, label: str, most: int) -> mo.ui.slider:
-    """A slider over `state.token_ladder`; the value shown beside it is in tokens."""
+    """A slider over `state.token_ladder`; put a `token_input` beside it, which shows the value."""
     steps = state.token_ladder(most, value)
-    return mo.ui.slider(steps=steps, value=value, label=label, show_value=True, full_width=True, on_change=on_change)
+    return mo.ui.slider(steps=steps, value=value, label=label, full_width=True, on_change=on_change)
 
 
-def token_input(value: int, on_change: Callable[[Any], None], *, label: str, least: int, most: int) -> mo.ui.number:
+def token_input(
+    value: int, on_change: Callable[[Any], None] | None = None, *, label: str, least: int, most: int
+) -> mo.ui.number:
     """Any token count between the bounds; an arrow key moves it by one."""
     return mo.ui.number(least, most, step=1, value=value, label=label, on_change=on_change)
 

@@ -9,6 +9,8 @@ screen reader finds the marks. Axes, legends and titles follow the page by thems
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 BLUE = "#0072B2"
@@ -20,6 +22,7 @@ SKY = "#56B4E9"
 GREY = "#8C8C8C"  # contrast of at least 3 on white and on marimo's dark page: a boundary, not a text
 
 INK = "currentColor"  # text and rules on the page itself
+PAPER = "var(--background)"  # the page; outside of marimo the name means nothing and nothing is drawn
 FAINT = "#8C8C8C3D"  # a surface that recedes on both backgrounds
 
 # Cells of a buffer.
@@ -34,11 +37,13 @@ ON_PAD = "#00334D"  # text on PAD
 RIGHT = GREEN
 WRONG = VERMILLION
 
+ALARM = "#A63A00"  # ground under white text, in an error that must not be overlooked
+
 # Where the page's settings lie in a chart.
 HERE = VERMILLION
 
 POLICY = {"fixed": GREY, "pow2": BLUE, "aligned": ORANGE}
-POLICY_DASH = {"fixed": [6, 4], "pow2": [1, 0], "aligned": [2, 2]}
+POLICY_DASH = {"fixed": [6, 4], "pow2": [1, 0], "aligned": [2, 3]}
 POLICY_NAME = {"fixed": "fixed", "pow2": "power of two", "aligned": "multiple of 128"}
 
 LAYOUT = {"fixed": GREY, "packed": VERMILLION, "pitched": GREEN}
@@ -114,3 +119,12 @@ def use() -> None:
     'c128a'
     """
     alt.theme.enable("c128a")
+
+
+def halo_text(chart: alt.Chart, **mark: Any) -> tuple[alt.Chart, alt.Chart]:
+    """Two layers that write the field `text` in INK with a rim of PAPER, so that it reads across lines and surfaces.
+
+    chart: positions encoded, no mark; mark: properties of the text mark.
+    """
+    rim = chart.mark_text(stroke=PAPER, strokeWidth=4, strokeJoin="round", color=PAPER, aria=False, **mark)
+    return rim.encode(text="text:N"), chart.mark_text(color=INK, **mark).encode(text="text:N")

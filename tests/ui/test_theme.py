@@ -32,9 +32,13 @@ def test_signs_stand_out_from_both_pages(name, page):
     assert contrast(rgb(getattr(theme, name)), page) >= 3  # WCAG 2, graphical objects
 
 
-@pytest.mark.parametrize(("text", "ground"), [("ON_ID", "ID"), ("ON_PAD", "PAD")])
-def test_labels_on_cells_can_be_read(text, ground):
-    assert contrast(rgb(getattr(theme, text)), rgb(getattr(theme, ground))) >= 4.5  # WCAG 2, text
+@pytest.mark.parametrize(
+    ("text", "ground"),
+    [(theme.ON_ID, theme.ID), (theme.ON_PAD, theme.PAD), ("#FFFFFF", theme.ALARM)],
+    ids=["id", "pad", "alarm"],
+)
+def test_labels_on_a_ground_can_be_read(text, ground):
+    assert contrast(rgb(text), rgb(ground)) >= 4.5  # WCAG 2, text
 
 
 def test_every_policy_layout_and_kernel_has_its_signs():

@@ -1,0 +1,201 @@
+"""The workbook in a real browser: one `marimo run` server and one Chromium for all tests of a process.
+
+Waiting is for quiet: a page counts as settled when nothing in it has changed for a moment. Every test that opens a page
+fails on an error in the page, in the console or in a cell.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+QUIET = """quiet => new Promise(done => {
+    const stop = () => { observer.disconnect(); clearTimeout(timer); done(); };
+    let timer = setTimeout(stop, quiet);
+    const observer = new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(stop, quiet); });
+    const watch = root => {
+        observer.observe(root, {subtree: true, childList: true, attributes: true, characterData: true});
+        root.querySelectorAll('*').forEach(element => element.shadowRoot && watch(element.shadowRoot));
+    };
+    watch(document);
+})"""
+
+# All text, that of web components (marimo's callouts, say) and of charts included.
+TEXT = """() => {
+    const read = root => [...root.querySelectorAll('*')].flatMap(element => [
+        ...(element.shadowRoot ? read(element.shadowRoot) : []),
+        ...(element instanceof SVGTextElement ? [element.textContent] : [])]);
+    const inner = root => [...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? [
+        ...[...element.shadowRoot.children].map(child => child.innerText || ''), ...inner(element.shadowRoot)] : []);
+    return [document.body.innerText, ...inner(document), ...read(document)].join('\\n');
+}"""
+
+# Charts wider than the box they stand in: pairs of widths in pixels. Charts of mo.ui.altair_chart lie in a shadow root.
+OVERFLOWS = """() => {
+    const charts = root => [...root.querySelectorAll('svg.marks'),
+        ...[...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? charts(element.shadowRoot) : [])];
+    return charts(document).map(svg => {
+        let box = svg.parentElement;
+        while (box && box.getBoundingClientRect().width === 0) box = box.parentElement;
+        const inner = svg.getBoundingClientRect();
+        const outer = (box.closest('.output-area, .output, [data-cell-name]') || box).getBoundingClientRect();
+        return [inner.right, Math.min(outer.right, window.innerWidth)].map(Math.round);
+    }).filter(([inner, outer]) => inner > outer + 1);
+}"""
+
+
+class Sheet:
+    """A tab with a page of the workbook: `page` is Playwright's, `errors` what went wrong in it so far."""
+
+    def __init__(self, context, address: str) -> None:
+        self.address = address
+        self.page = context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.errors: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(f"page: {error}"))
+        self.page.on("console", self._console)
+
+    def _console(self, message) -> None:
+        # Cells that fail are told to the console as an ordinary log line.
+        if message.type == "error" or "internal error" in message.text or "Traceback" in message.text:
+            self.errors.append(f"console: {message.text[:500]}")
+
+    def open(self, name: str, **params: object) -> Sheet:
+        """Open a notebook (without its suffix) with these parameters and wait until it is drawn."""
+        self.page.goto(f"{self.address}/?{urlencode({'file': f'{name}.py', **params})}")
+        self.page.wait_for_selector(".c128a-lead")
+        return self.settle(quiet=400)
+
+    def settle(self, quiet: int = 200) -> Sheet:
+        """Wait until nothing has changed for `quiet` milliseconds."""
+        self.page.evaluate(QUIET, quiet)
+        return self
+
+    @property
+    def lead(self) -> str:
+        """The opening sentence."""
+        return self.page.locator(".c128a-lead").inner_text()
+
+    @property
+    def text(self) -> str:
+        """All that a reader can see, charts included."""
+        return self.page.evaluate(TEXT)
+
+    def cut_off(self) -> list[list[int]]:
+        """Charts that reach beyond their container: right edge and the container's, in pixels."""
+        return self.page.evaluate(OVERFLOWS)
+
+    def focus(self, label: str, role: str | None = None):
+        """The control with this label, focused as the Tab key would; fails where a keyboard cannot reach it."""
+        control = self.page.get_by_role(role, name=label) if role else self.page.get_by_label(label)
+        control = control.first
+        control.focus()
+        assert control.evaluate("element => element.matches(':focus') && element.tabIndex >= 0"), f"{label}: no focus"
+        return control
+
+    def press(self, key: str, times: int = 1) -> Sheet:
+        """Press a key on what has the focus, and wait until the page has settled after the last one."""
+        for _ in range(times):
+            self.page.keyboard.press(key)
+        return self.settle()
+
+    def download(self, label: str) -> bytes:
+        """The bytes behind a download button."""
+        with self.page.expect_download() as caught:
+            self.page.get_by_text(label, exact=True).first.click()
+        return Path(caught.value.path()).read_bytes()
+
+
+@pytest.fixture(scope="session")
+def workbook():
+    """The address of a server that runs all notebooks."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    arguments = ["run", "notebooks", "--headless", "--host", "127.0.0.1", "--port", str(port), "--no-token"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "marimo", *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(300):
+            if server.poll() is not None:
+                pytest.fail(f"marimo ended with status {server.returncode}")
+            try:
+                urllib.request.urlopen(address, timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("marimo did not answer within 30 s")
+        yield address
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, headless."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def new_sheet(browser, workbook):
+    """Make a tab of its own: new_sheet(dark=False, width=1280). Closed at the end of the session."""
+    contexts = []
+
+    def make(*, dark: bool = False, width: int = 1280) -> Sheet:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", accept_downloads=True
+        )
+        contexts.append(context)
+        return Sheet(context, workbook)
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def sheet(new_sheet):
+    """A light tab, 1280 pixels wide, that the tests of a module share; open a page in it first."""
+    tab = new_sheet()
+    yield tab
+    tab.page.close()
+
+
+@pytest.fixture(autouse=True)
+def no_errors(request):
+    """Fail a test that left an error in the shared tab."""
+    yield
+    tab = request.node.funcargs.get("sheet") if hasattr(request.node, "funcargs") else None
+    if tab is not None:
+        errors, tab.errors = tab.errors, []
+        assert errors == []
