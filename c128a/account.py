@@ -15,7 +15,7 @@ What is measured and what is assumed are kept apart: times come from a record, e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from c128a.measured import NOT_LAUNCHED, Estimate, Series, UnmeasuredError, between
 from c128a.times import KernelTimes
@@ -53,10 +53,6 @@ class Assumption:
     high: float
     unit: str
     why: str
-
-    def at(self, value: float) -> Assumption:
-        """The same assumption with another value; the range widens to hold it."""
-        return replace(self, value=value, low=min(self.low, value), high=max(self.high, value))
 
 
 ASSUMPTIONS: dict[str, Assumption] = {

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from c128a.account import ASSUMPTIONS, MODELS, PR_RUN, Assumption, Model
 from c128a.records import Record, load
 from c128a.times import KernelTimes
+from c128a.width import Policy
 
 Facts = Mapping[str, Any]
 Level = Literal["holds", "holds if", "does not hold", "not checked"]
@@ -51,6 +52,7 @@ class Setting:
     model: Model = MODELS[PR_RUN.model]
     tokens: int = PR_RUN.tokens
     max_seq_len: int = PR_RUN.max_seq_len
+    policy: Policy = "pow2"
     assumptions: Mapping[str, Assumption] = field(default_factory=lambda: ASSUMPTIONS)
     step_length_us: float | None = None
 

@@ -17,7 +17,14 @@ UNCHANGED = 0.02  # relative; the figures from elsewhere state no spread, and re
 
 def _throughput(setting: Setting) -> Facts:
     try:
-        account = prefill_step(setting.model, setting.tokens, setting.max_seq_len, setting.times, capacity=CAPACITY)
+        account = prefill_step(
+            setting.model,
+            setting.tokens,
+            setting.max_seq_len,
+            setting.times,
+            policy=setting.policy,
+            capacity=CAPACITY,
+        )
     except UnmeasuredError as refused:
         return {"unmeasured": str(refused)}
     span = gain_span(account, setting.assumptions, step_length_us=setting.step_length_us)

@@ -1,0 +1,147 @@
+"""Chart forms of page 05: bars, ranges, a step by kernel, the history of releases. Torch-free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from c128a.releases import RELEASES
+from c128a.ui import theme
+from c128a.ui.picture import Picture, Rows, frame
+from c128a.width import active_topk_width
+
+Evidence = tuple[Any, str]  # a Picture or HTML text, and the sentence under it
+
+BARE = alt.Axis(title=None, labels=False, ticks=False, grid=False, domain=False)
+NAMES = alt.Axis(title=None, ticks=False, domain=False, labelLimit=260)
+
+
+def bars(rows: Rows, *, unit: str, height: int = 26, log: bool = False) -> Picture:
+    """Horizontal bars with their numbers at the end. rows: name, value, text, colour."""
+    most = max(row["value"] for row in rows)
+    scale = (
+        alt.Scale(type="symlog", domain=[0, most * 8], nice=False)
+        if log
+        else alt.Scale(domain=[0, most * 1.35 or 1], nice=False)
+    )
+    base = alt.Chart(alt.Data(values=list(rows)))
+    x, y = alt.X("value:Q", scale=scale, axis=BARE), alt.Y("name:N", sort=None, axis=NAMES)
+    tip = ["name:N", alt.Tooltip("value:Q", title=unit, format=",.4~g")]
+    return Picture(
+        frame(
+            alt.layer(
+                base.mark_bar(height=height).encode(x=x, y=y, color=alt.Color("colour:N", scale=None), tooltip=tip),
+                base.mark_text(align="left", dx=6, color=theme.INK, fontSize=13).encode(x=x, y=y, text="text:N"),
+            ).properties(width="container", height=len(rows) * (height + 14))
+        )
+    )
+
+
+def spans(rows: Rows, claimed: float) -> Picture:
+    """Ranges with their chosen value, and the reported gain as a line across. rows: name, low, value, high, colour."""
+    base = alt.Chart(alt.Data(values=[{**row, "claimed": claimed} for row in rows]))
+    most = max([claimed * 1.3, *(row["high"] for row in rows)])
+    x = alt.X(
+        "low:Q",
+        scale=alt.Scale(domain=[0, most * 1.05], nice=False),
+        axis=alt.Axis(title=None, format=".1%", tickCount=6),
+    )
+    y, colour = alt.Y("name:N", sort=None, axis=NAMES), alt.Color("colour:N", scale=None)
+    tip = [alt.Tooltip(f"{at}:Q", format=".2%") for at in ("low", "value", "high")]
+    line = alt.Chart(alt.Data(values=[{"low": claimed, "text": f"reported {claimed:.1%}"}]))
+    return Picture(
+        frame(
+            alt.layer(
+                line.mark_rule(color=theme.HERE, strokeDash=[4, 3], strokeWidth=2).encode(x=x),
+                line.mark_text(color=theme.INK, align="left", dx=6, y=-9, fontWeight="bold").encode(x=x, text="text:N"),
+                base.mark_rule(strokeWidth=10, opacity=0.45).encode(x=x, x2="high:Q", y=y, color=colour, tooltip=tip),
+                base.mark_point(filled=True, size=130, opacity=1, shape="diamond").encode(
+                    x=alt.X("value:Q"), y=y, color=colour, tooltip=tip
+                ),
+            ).properties(
+                width="container", height=40 * len(rows), padding={"top": 22, "left": 4, "right": 4, "bottom": 4}
+            )
+        )
+    )
+
+
+def parts(rows: Rows, whole_us: float) -> Picture:
+    """Microseconds a step by form and kernel, stacked. rows: form, kernel, us_a_step (`review_data.parts_table`)."""
+    base = alt.Chart(alt.Data(values=list(rows)))
+    kernels = ["combine", "builder"]
+    totals: dict[str, float] = {}
+    for row in rows:
+        totals[row["form"]] = totals.get(row["form"], 0.0) + row["us_a_step"]
+    ends = [
+        {"form": form, "us_a_step": us, "text": f"{us:,.0f} µs, {us / whole_us:.2%} of the step"}
+        for form, us in totals.items()
+    ]
+    x = alt.X(
+        "us_a_step:Q",
+        stack="zero",
+        scale=alt.Scale(domain=[0, max(totals.values()) * 1.4], nice=False),
+        axis=alt.Axis(title="microseconds a step", format=",d"),
+    )
+    y = alt.Y("form:N", sort=None, axis=NAMES)
+    return Picture(
+        frame(
+            alt.layer(
+                base.mark_bar(height=26).encode(
+                    x=x,
+                    y=y,
+                    color=alt.Color("kernel:N", scale=alt.Scale(domain=kernels, range=[theme.BLUE, theme.ORANGE])),
+                    order=alt.Order("kernel:N", sort="descending"),
+                    tooltip=["form:N", "kernel:N", "launches:Q", alt.Tooltip("us_a_step:Q", format=",.1f"), "basis:N"],
+                ),
+                alt.Chart(alt.Data(values=ends))
+                .mark_text(align="left", dx=6, color=theme.INK, fontSize=13)
+                .encode(x=alt.X("us_a_step:Q"), y=y, text="text:N"),
+            ).properties(width="container", height=130)
+        )
+    )
+
+
+def releases(max_seq_len: int = 32_768, capacity: int = 8192) -> Picture:
+    """Width and row stride over the releases, for a batch of that length: the stride must not move, and once it did."""
+    rows, marks = [], []
+    for release in RELEASES:
+        width = active_topk_width(max_seq_len, 128, capacity, policy=release.policy)
+        stride = width if release.layout == "packed" else capacity
+        moved = stride != capacity
+        name = f"vLLM {release.name}"
+        rows += [
+            {"release": name, "what": "width built", "columns": width, "moved": False},
+            {"release": name, "what": "row stride", "columns": stride, "moved": moved},
+        ]
+        marks.append({"release": name, "change": release.change, "outcome": "rows move" if moved else ""})
+    x = alt.X("release:N", sort=None, axis=alt.Axis(title=None, labelAngle=0, labelFontWeight="bold"))
+    y = alt.Y(
+        "columns:Q",
+        scale=alt.Scale(type="log", base=2, domain=[128, 30_000], nice=False),
+        axis=alt.Axis(title="columns", values=[256, 1024, 8192], format=",d"),
+    )
+    names = ["width built", "row stride"]
+    colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=[theme.BLUE, theme.ORANGE]))
+    dash = alt.StrokeDash("what:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 4]]))
+    base = alt.Chart(alt.Data(values=rows))
+    mark = alt.Chart(alt.Data(values=marks)).encode(x=x)
+    return Picture(
+        frame(
+            alt.layer(
+                base.mark_line(strokeWidth=3).encode(x=x, y=y, color=colour, strokeDash=dash),
+                base.mark_point(filled=True, size=110, opacity=1).encode(
+                    x=x,
+                    y=y,
+                    color=colour,
+                    shape=alt.Shape("what:N", scale=alt.Scale(domain=names, range=["circle", "square"])),
+                    tooltip=["release:N", "what:N", alt.Tooltip("columns:Q", format=",d")],
+                ),
+                base.transform_filter("datum.moved")
+                .mark_point(shape="cross", size=420, strokeWidth=3, color=theme.WRONG, filled=False)
+                .encode(x=x, y=y),
+                mark.mark_text(color=theme.INK, fontSize=12, y=12).encode(text="change:N"),
+                mark.mark_text(color=theme.INK, fontSize=12, fontWeight="bold", y=152).encode(text="outcome:N"),
+            ).properties(width="container", height=190)
+        )
+    )

@@ -1,0 +1,162 @@
+"""The parts of page 05 that are text: verdicts at a glance, a claim's card, evidence as numbers, the closing table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from c128a.account import Assumption
+from c128a.claims import SUBJECTS, Finding, Level, Verdict
+from c128a.ui import theme
+
+# Shape and word besides the colour: a tick, a half-filled disc, a cross, an empty disc.
+ICON: dict[Level, str] = {"holds": "✔", "holds if": "◐", "does not hold": "✘", "not checked": "○"}
+COLOUR: dict[Level, str] = {
+    "holds": theme.GREEN,
+    "holds if": theme.ORANGE,
+    "does not hold": theme.VERMILLION,
+    "not checked": theme.GREY,
+}
+
+# Once a page. Printing the page prints the closing table alone, on one sheet.
+STYLE = f"""<style>
+.review-glance {{ display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; }}
+.review-glance > div {{ flex: 1 1 18rem; }}
+.review-glance h4 {{ margin: 0; padding-bottom: .25rem; border-bottom: 2px solid {theme.FAINT}; font-weight: 600; }}
+.review-glance ul {{ list-style: none; padding: 0; margin: .3rem 0; }}
+.review-glance li {{ margin: .3rem 0; padding: 0; }}
+.review-glance a {{ color: inherit; text-decoration: none; display: flex; gap: .55rem; align-items: baseline; }}
+.review-glance a:hover {{ text-decoration: underline; }}
+.review-glance small {{ margin-left: auto; opacity: .75; white-space: nowrap; }}
+.review-icon {{ font-weight: 700; width: 1.1em; text-align: center; flex: none; }}
+.review-badge {{ border: 1.5px solid; border-radius: 1rem; padding: .1rem .65rem; white-space: nowrap;
+  font-size: .85rem; font-weight: 600; }}
+.review-card {{ border-left: 5px solid; padding: .1rem 0 .1rem 1.1rem; scroll-margin-top: 1rem; }}
+.review-card h3 {{ margin: 0 0 .6rem; font-size: 1.15rem; font-weight: 600; display: flex; gap: .5rem .8rem;
+  align-items: center; flex-wrap: wrap; }}
+.review-card dl {{ display: grid; grid-template-columns: 5.5rem 1fr; gap: .35rem .8rem; margin: 0; max-width: 44rem; }}
+.review-card dt {{ opacity: .75; }}
+.review-card dd {{ margin: 0; }}
+.review-numbers {{ display: flex; flex-wrap: wrap; gap: 1.2rem 2.5rem; padding-top: .3rem; }}
+.review-numbers div {{ max-width: 13rem; font-size: .9rem; }}
+.review-numbers b {{ display: block; font-size: 1.7rem; font-weight: 600; font-variant-numeric: tabular-nums; }}
+.review-table {{ border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }}
+.review-table td, .review-table th {{ padding: .2rem 1.1rem .2rem 0; text-align: left; vertical-align: top; }}
+.review-table.right td + td, .review-table.right th + th {{ text-align: right; }}
+.review-table tbody tr, .review-table thead {{ border-bottom: 1px solid {theme.FAINT}; }}
+.review-table th {{ font-weight: 600; }}
+@media print {{
+  @page {{ size: A4 landscape; margin: 10mm; }}
+  body * {{ visibility: hidden; }}
+  .review-closing, .review-closing * {{ visibility: visible; color: black; }}
+  .review-closing {{ position: fixed; inset: 0; background: white; font-size: 8.5pt; }}
+}}
+</style>"""
+
+
+def icon(level: Level) -> str:
+    """The verdict's sign in its colour; the word stands beside it."""
+    return f'<span class="review-icon" aria-hidden="true" style="color:{COLOUR[level]}">{ICON[level]}</span>'
+
+
+def glance(findings: Sequence[Finding]) -> str:
+    """All claims by subject, each with its verdict and a link to its card: the page before reading it."""
+    columns = []
+    for subject, title in SUBJECTS.items():
+        items = "".join(
+            f'<li><a href="#claim-{f.claim.key}">{icon(f.verdict.level)}<span>{escape(f.claim.title)}</span>'
+            f"<small>{f.verdict.level}</small></a></li>"
+            for f in findings
+            if f.claim.subject == subject
+        )
+        columns.append(f"<div><h4>{title}</h4><ul>{items}</ul></div>")
+    return f'<div class="review-glance">{"".join(columns)}</div>'
+
+
+def card(finding: Finding) -> str:
+    """One claim as text: what the report says, what was checked, the verdict, the test that keeps it."""
+    claim, verdict = finding.claim, finding.verdict
+    rows = {
+        "The report": escape(claim.report),
+        "Checked": escape(claim.checked),
+        "Verdict": f"<strong>{escape(verdict.text)}</strong>",
+        "Kept by": f"<code>{escape(claim.kept_by)}</code>",
+    }
+    colour = COLOUR[verdict.level]
+    badge = f'<span class="review-badge" style="border-color:{colour}">{icon(verdict.level)} {verdict.level}</span>'
+    return (
+        f'<section class="review-card" id="claim-{claim.key}" style="border-left-color:{colour}">'
+        f"<h3>{escape(claim.title)} {badge}</h3>"
+        f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in rows.items())}</dl></section>"
+    )
+
+
+def numbers(pairs: Mapping[str, str]) -> str:
+    """Evidence as a few large numbers, each with what it counts."""
+    cells = "".join(f"<div><b>{escape(value)}</b>{escape(name)}</div>" for name, value in pairs.items())
+    return f'<div class="review-numbers">{cells}</div>'
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True) -> str:
+    """A plain table of texts: the first column to the left, the others to the right where they are numbers."""
+    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    kind = "review-table right" if right else "review-table"
+    return f'<table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def contexts(rows: Sequence[Mapping[str, Any]], chosen: int) -> str:
+    """The account over contexts (`review_data.contexts_table` as records); what was not measured says so."""
+    head = ("context", "width", "builder saves", "combine saves", "more tokens/s", "from positions saves")
+    body = []
+    for row in rows:
+        name = f"{row['context']:,}" + (" ◂ chosen" if row["context"] == chosen else "")
+        if row["why"]:
+            body.append((name, "", "", "not measured", "", "", ""))
+            continue
+        gains = [f"{row[f'{form}_gain']:.2%} ({row[f'{form}_low']:.2%} – {row[f'{form}_high']:.2%})" for form in FORMS]
+        body.append(
+            (
+                name,
+                f"{row['width']:,}",
+                f"{row['builder_saved_us']:,.1f} µs",
+                f"{row['combine_saved_us']:,.0f} µs",
+                gains[0],
+                f"{row['positions_saved_us']:,.0f} µs",
+                gains[1],
+            )
+        )
+    return table((*head, "more tokens/s"), body)
+
+
+FORMS = ("adaptive", "positions")
+
+
+def assumptions(items: Mapping[str, Assumption], left_out: Sequence[str]) -> str:
+    """What the account assumes: value, range and reason of each number, and what it leaves out."""
+    rows = [
+        (item.label, f"{item.value:g} {item.unit}", f"{item.low:g} to {item.high:g}", item.why)
+        for item in items.values()
+    ]
+    notes = "".join(f"<li>{escape(note)}</li>" for note in left_out)
+    return f"{table(('assumed', 'value', 'range', 'because'), rows, right=False)}<ul>{notes}</ul>"
+
+
+def closing(findings: Sequence[Finding], heading: str) -> str:
+    """The closing table: every claim, its verdict and reason. Printing the page prints this and nothing else."""
+    rows = "".join(
+        f"<tr><td>{escape(f.claim.title)}</td>"
+        f'<td style="white-space:nowrap">{icon(f.verdict.level)} {f.verdict.level}</td>'
+        f"<td>{escape(_reason(f.verdict))}</td><td><code>{escape(f.claim.kept_by)}</code></td></tr>"
+        for f in findings
+    )
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("The report says", "Verdict", "Why", "Kept by"))
+    return (
+        f'<div class="review-closing"><p><strong>{escape(heading)}</strong></p><table class="review-table">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _reason(verdict: Verdict) -> str:
+    return f"… {verdict.because}" if verdict.level == "holds if" else verdict.because
