@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from c128a.layout import ITEMSIZE
-from c128a.serving import Setup
+from c128a.serving import POLICY_NAMES, Setup
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def buffers(setup: Setup) -> tuple[Buffer, ...]:
 def warm_up(setup: Setup) -> tuple[WarmUp, ...]:
     """What to warm up or capture, so that no request waits for a compilation and no graph meets a foreign stride."""
     widths = tuple(setup.widths)
-    todo = [WarmUp("widths", widths, f"all that the {setup.policy} policy can choose")]
+    todo = [WarmUp("widths", widths, f"all that a {POLICY_NAMES[setup.policy]} can be")]
     if setup.graph == "full" and setup.layout == "packed" and setup.adaptive:
         todo.append(WarmUp("a graph for each width", widths, "packed rows are right only in the graph of their width"))
     elif setup.graph == "full":

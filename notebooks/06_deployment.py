@@ -1,0 +1,240 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["c128a", "marimo>=0.25"]
+#
+# [tool.marimo.runtime]
+# pythonpath = ["."]
+#
+# [tool.marimo.display]
+# theme = "system"
+#
+# [tool.marimo.opengraph]
+# title = "6 · Is my deployment safe?"
+# description = "What you serve with, or a pasted vllm serve line: buffers, widths, incidents, and what avoids each."
+# ///
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(width="full", app_title="Is my deployment safe?")
+
+
+@app.cell
+def _():
+    import marimo as mo
+
+    from c128a import deployment_cli, records, serve_args, serving, step_cost
+    from c128a.ui import deployment_data, deployment_view, page, state
+
+    return deployment_cli, deployment_data, deployment_view, mo, page, records, serve_args, serving, state, step_cost
+
+
+@app.cell
+def _(deployment_data, mo, state):
+    fields = deployment_data.fields()
+    opened, notes = state.read(mo.query_params().to_dict(), fields)
+    # `start` is what the controls open with: the address, then each preset, then each pasted line. `latest` is what
+    # they hold now, in a plain dict: a pasted line is laid over it, and reading it must not rebuild the text area.
+    get_start, set_start = mo.state(opened)
+    get_pasted, set_pasted = mo.state(None)
+    latest = dict(opened)
+    return fields, get_pasted, get_start, latest, notes, opened, set_pasted, set_start
+
+
+@app.cell
+def _(fields, opened, page, set_start, state):
+    preset = page.preset_menu(opened["preset"], lambda name: set_start(state.read({"preset": name}, fields)[0]))
+    return (preset,)
+
+
+@app.cell
+def _(deployment_data, latest, mo, serve_args, set_pasted, set_start):
+    def _paste(text):
+        if not text.strip():
+            set_pasted(None)
+            return
+        try:
+            _line = serve_args.read_serve_line(text)
+        except ValueError as error:
+            set_pasted(str(error))
+            return
+        _values, _told = deployment_data.apply_line(latest, _line)
+        set_start(_values)
+        set_pasted((_line, _told))
+
+    line_area = mo.ui.text_area(
+        placeholder="vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --max-num-batched-tokens 8192 …",
+        label="A vllm serve command line. It is read here and kept out of the address.",
+        rows=3,
+        full_width=True,
+        on_change=_paste,
+    )
+    return (line_area,)
+
+
+@app.cell
+def _(deployment_data, fields, get_start, mo, page, serving):
+    _start = get_start()
+
+    def _menu(label, names, name):
+        return mo.ui.dropdown({text: key for key, text in names.items()}, value=names[_start[name]], label=label)
+
+    def _number(label, name):
+        return page.token_input(_start[name], label=label, least=fields[name].least, most=fields[name].most)
+
+    controls = mo.ui.dictionary(
+        {
+            "release": _menu("Release", deployment_data.RELEASE_NAMES, "release"),
+            "layout": _menu("Row layout", {name: name for name in fields["layout"].options}, "layout"),
+            "policy": _menu("Width policy", serving.POLICY_NAMES, "policy"),
+            "graph": _menu("CUDA graphs", serving.GRAPH_NAMES, "graph"),
+            "consumer": _menu("Decode kernel", serving.CONSUMER_NAMES, "consumer"),
+            "model_len": _number("Model length, tokens", "model_len"),
+            "batch": _number("Batch tokens", "batch"),
+            "seqs": _number("Sequences", "seqs"),
+            "spec": _number("Speculative tokens", "spec"),
+            "block": _menu("KV block", {size: f"{size:,} tokens" for size in fields["block"].options}, "block"),
+            "seq": _number("Typical length, tokens", "seq"),
+            "capacity": _number("Capacity, columns (0: as needed)", "capacity"),
+            "warm": mo.ui.text(_start["warm"], label="Widths you warm up", placeholder="128, 256, 512"),
+            "invariant": mo.ui.checkbox(_start["invariant"] == "yes", label="Results must not depend on the batch"),
+        }
+    )
+    return (controls,)
+
+
+@app.cell
+def _(controls, deployment_data, get_start, latest, preset):
+    values, typed_notes = deployment_data.settle(
+        {**controls.value, "preset": preset.value, "ratio": get_start()["ratio"]}
+    )
+    latest.update(values)
+    return typed_notes, values
+
+
+@app.cell
+def _(page, values):
+    page.remember(values)
+    return
+
+
+@app.cell
+def _(deployment_cli, deployment_data, records, step_cost, values):
+    found = deployment_data.answer(values)
+    costs = step_cost.step_costs(found.setup, records.load_all(), typical_len=values["seq"])
+    reproduce = deployment_cli.command(found)
+    return costs, found, reproduce
+
+
+@app.cell
+def _(found, page, values):
+    page.header("06_deployment", "Is my deployment safe?", found.sentence, values)
+    return
+
+
+@app.cell
+def _(notes, page, typed_notes):
+    page.notes([*notes, *typed_notes])
+    return
+
+
+@app.cell
+def _(controls, deployment_data, deployment_view, line_area, mo, page, preset):
+    def _row(*shown):
+        return mo.hstack(shown, widths="equal", align="center", gap=1.5)
+
+    _own = controls["release"].value == deployment_data.OWN
+    _panel = page.panel(
+        [_row(controls["release"], controls["graph"], controls["consumer"])],
+        [_row(controls["layout"], controls["policy"], mo.md(""))] if _own else [],
+        [_row(controls["model_len"], controls["batch"], controls["seqs"])],
+        [_row(controls["spec"], controls["block"], controls["seq"])],
+        [_row(controls["capacity"], controls["warm"], controls["invariant"])],
+        [_row(preset, mo.md(f"<small>{deployment_view.release_line(controls['release'].value)}</small>"))],
+    )
+    mo.vstack([_panel, line_area], gap=1)
+    return
+
+
+@app.cell
+def _(deployment_view, get_pasted, mo, page):
+    _pasted = get_pasted()
+    if isinstance(_pasted, str):
+        _told = page.alarm(f"The command line was not read. {_pasted}")
+    else:
+        _told = mo.Html(deployment_view.command_line(*_pasted)) if _pasted else None
+    _told
+    return
+
+
+@app.cell
+def _(deployment_view, found, mo, values):
+    _parts = (
+        deployment_view.verdict(found),
+        deployment_view.glance(found),
+        deployment_view.finding_cards(found, values),
+    )
+    mo.vstack([mo.Html(part) for part in _parts], gap=1)
+    return
+
+
+@app.cell
+def _(deployment_view, found, mo, page):
+    mo.hstack(
+        [
+            mo.vstack(
+                [
+                    mo.md("## Buffers"),
+                    deployment_view.bytes_chart(found),
+                    page.sentence(deployment_view.bytes_sentence(found)),
+                ]
+            ),
+            mo.vstack(
+                [
+                    mo.md("## Reachable widths"),
+                    deployment_view.widths_chart(found),
+                    page.sentence(deployment_view.widths_sentence(found)),
+                ]
+            ),
+        ],
+        widths="equal",
+        gap=2,
+    )
+    return
+
+
+@app.cell
+def _(deployment_view, found, mo):
+    mo.vstack([mo.md("## Before the first request"), mo.md(deployment_view.warm_up_list(found))])
+    return
+
+
+@app.cell
+def _(costs, deployment_data, deployment_view, found, mo, page):
+    mo.vstack(
+        [
+            mo.md("## Cost of a full step"),
+            page.table(deployment_data.COST_COLUMNS, deployment_data.cost_rows(costs), label="Cost of a full step"),
+            page.sentence(deployment_view.cost_sentence(found, costs)),
+        ]
+    )
+    return
+
+
+@app.cell
+def _(deployment_data, found, mo, page, reproduce, values):
+    mo.vstack(
+        [
+            mo.md("## Take it along"),
+            page.downloads(deployment_data.findings_frame(found), "c128a-findings", values, "findings"),
+            page.downloads(deployment_data.widths_frame(found), "c128a-deployment-widths", values, "widths"),
+            page.command(
+                reproduce, "The same in a terminal or in CI; the exit status is 1 where something is dangerous:"
+            ),
+        ]
+    )
+    return
+
+
+if __name__ == "__main__":
+    app.run()

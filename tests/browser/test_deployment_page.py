@@ -1,0 +1,149 @@
+"""Page 06 in a real browser."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+PAGE = "06_deployment"
+CONTROLS = [
+    ("Release", "combobox"),
+    ("CUDA graphs", "combobox"),
+    ("Decode kernel", "combobox"),
+    ("Model length, tokens", None),
+    ("Batch tokens", None),
+    ("Sequences", None),
+    ("Speculative tokens", None),
+    ("KV block", "combobox"),
+    ("Typical length, tokens", None),
+    ("Capacity, columns", None),
+    ("Widths you warm up", None),
+    ("Results must not depend on the batch", None),
+    ("Preset", "combobox"),
+    ("A vllm serve command line", None),
+]
+
+
+def verdict(sheet):
+    return sheet.page.get_by_role("status").first.inner_text()
+
+
+def codes(sheet):
+    cards = sheet.page.locator("section[data-code]")
+    return [cards.nth(at).get_attribute("data-code") for at in range(cards.count())]
+
+
+def test_it_opens_safe_and_says_so(sheet):
+    sheet.open(PAGE)
+    assert sheet.page.locator("h1").inner_text() == "Is my deployment safe?"
+    assert sheet.lead.endswith("nothing dangerous found.")
+    assert "Nothing dangerous" in verdict(sheet)
+    assert "8,192 columns" in sheet.text and "272 MiB" in sheet.text and "512 MiB" in sheet.text
+
+
+@pytest.mark.parametrize(("label", "role"), CONTROLS, ids=[label for label, _ in CONTROLS])
+def test_every_control_takes_the_keyboard(sheet, label, role):
+    sheet.focus(label, role)
+
+
+def test_the_release_can_be_changed_by_keyboard(sheet):
+    sheet.open(PAGE)
+    sheet.focus("Release", "combobox")
+    sheet.press("ArrowUp", times=2)  # 0.30.0 → 0.28.0 → 0.27.1
+    assert "rows move under the captured graph" in sheet.lead
+    assert "Danger" in verdict(sheet) and codes(sheet)[0] == "moving-rows"
+    assert "release=0.27.1" in sheet.page.url
+
+
+def test_the_model_length_can_be_changed_by_keyboard(sheet):
+    sheet.open(PAGE, model_len=16_384)
+    sheet.focus("Model length, tokens").select_text()
+    sheet.page.keyboard.type("33792")
+    sheet.press("Tab")
+    assert "384 columns" in sheet.text
+    assert "model_len=33792" in sheet.page.url
+
+
+def test_an_address_with_state_opens_that_state(sheet):
+    sheet.open(PAGE, release="own", layout="packed", policy="pow2", graph="eager", seqs=64, spec=3, model_len=33_792)
+    assert "Packed rows of power-of-two width with no graphs" in sheet.lead
+    assert "256 at most" in sheet.text  # 64 × (1 + 3) decode rows
+    assert codes(sheet)[0] == "packed-outside-graphs"
+
+
+def test_an_address_with_nonsense_opens_the_default_with_a_note(sheet):
+    sheet.open(PAGE, release="0.29.0", seqs="many", warm="128;256", block=64)
+    assert "nothing dangerous found" in sheet.lead
+    for said in ("release is 0.29.0", "seqs is many", "warm is 128;256", "block is 64"):
+        assert said in sheet.text
+
+
+def test_a_warm_up_list_without_384_is_found(sheet):
+    sheet.open(PAGE, model_len=33_792)
+    sheet.focus("Widths you warm up")
+    sheet.page.keyboard.type("128, 256, 512")
+    sheet.press("Tab")
+    assert "Warning" in verdict(sheet) and "uncovered-widths" in codes(sheet)
+    assert "Your list misses 384." in sheet.text
+
+
+def test_a_capacity_smaller_than_the_length_is_found(sheet):
+    sheet.open(PAGE, capacity=7680)
+    assert codes(sheet)[0] == "capacity-too-small"
+    assert "7,680" in sheet.text and "1,048,576" in sheet.text
+
+
+def test_a_pasted_line_sets_the_values_and_lists_the_rest(sheet):
+    sheet.open(PAGE, release="0.27.1")
+    area = sheet.focus("A vllm serve command line")
+    area.fill("vllm serve m --max-model-len 128k --max-num-seqs 64 --enforce-eager -tp 8")
+    sheet.press("Tab")
+    sheet.settle(400)
+    assert "model_len=128000" in sheet.page.url and "seqs=64" in sheet.page.url and "graph=eager" in sheet.page.url
+    assert "Warning" in verdict(sheet)  # packed rows, but no graph holds their stride
+    assert "--max-num-seqs 64" in sheet.text and "-tp 8" in sheet.text and "Not read" in sheet.text
+    assert "serve" not in sheet.page.url  # a line may hold a key
+    area.fill("vllm serve m --max-model-len 1.5M")
+    sheet.press("Tab")
+    sheet.settle(400)
+    assert "The command line was not read" in sheet.page.get_by_role("alert").first.inner_text()
+    assert "model_len=128000" in sheet.page.url
+
+
+def test_downloads_hold_what_is_shown(sheet):
+    sheet.open(PAGE, release="0.27.1")
+    table = sheet.download("findings CSV").decode().splitlines()
+    assert table[0] == "severity,incident,code,title,why,setting"
+    assert [line.split(",")[2] for line in table[1:]] == codes(sheet)
+    held = json.loads(sheet.download("widths JSON"))
+    assert [row["width"] for row in held["rows"]] == [128, 256, 512, 1024, 2048, 4096, 8192]
+    assert held["settings"]["release"] == "0.27.1"
+
+
+def test_the_command_of_the_same_check_is_on_the_page(sheet):
+    sheet.open(PAGE, release="0.27.1", seqs=64)
+    assert "python -m c128a.deployment --release 0.27.1" in sheet.text
+    assert "--max-num-seqs 64" in sheet.text
+
+
+def test_a_finding_links_to_the_page_that_shows_it(sheet):
+    sheet.open(PAGE, release="0.27.1", model_len=70_000)
+    href = sheet.page.locator("section[data-code=moving-rows] a").get_attribute("href")
+    assert href.startswith("?file=02_layout.py") and "layout=packed" in href and "model_len=70000" in href
+
+
+def test_severity_is_told_by_word_and_shape_beside_colour(sheet):
+    sheet.open(PAGE, release="0.27.1", model_len=33_792, warm="128")
+    heads = sheet.page.locator("section[data-code]")
+    for word, shape in (("Danger", "✖"), ("Warning", "▲"), ("Good to know", "●")):
+        assert any(word in (text := heads.nth(at).inner_text()) and shape in text for at in range(heads.count())), word
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 1680])
+def test_no_chart_is_cut_off(new_sheet, dark, width):
+    tab = new_sheet(dark=dark, width=width).open(PAGE, model_len=33_792, warm="128,256,512", spec=3)
+    assert tab.cut_off() == []
+    assert tab.errors == []
+    tab.page.close()
