@@ -122,8 +122,8 @@ def _cost_lines(costs: Sequence[StepCost]) -> list[str]:
     return lines
 
 
-def command(found: Deployment) -> str:
-    """The command that repeats a check, with every value written out.
+def command(found: Deployment, *, width: int | None = None) -> str:
+    """The command that repeats a check, every value written out; over several lines where a width is given.
 
     >>> print(command(check(33_792, release="0.30.0"))[:72])
     python -m c128a.deployment --release 0.30.0 --max-model-len 33792 --max-
@@ -142,7 +142,15 @@ def command(found: Deployment) -> str:
         words += ["--warmup-widths", *(str(width) for width in setup.warmup_widths)]
     if setup.batch_invariant:
         words.append("--batch-invariant")
-    return shlex.join(words)
+    if width is None:
+        return shlex.join(words)
+    lines = [""]
+    for option in shlex.join(words).split(" --"):
+        option = option if lines == [""] else f" --{option}"
+        if len(lines[-1] + option) > width:
+            lines.append("   ")
+        lines[-1] += option
+    return " \\\n".join(lines)
 
 
 def size(count: int) -> str:

@@ -112,7 +112,7 @@ class _Reader:
             self.graphs["level"] = GRAPH_OF_LEVEL[level[1]], word
             return 1
         if not word.startswith("-") or word == "-":
-            self.not_read.append(word)
+            self._unread(word)
             return 1
         name, given, value = word.partition("=")
         name, dot, key = name.partition(".")
@@ -125,7 +125,7 @@ class _Reader:
         known = name in _JSON_OPTIONS or ((name in _NUMBERS or name == "--optimization-level") and not dot)
         if not known:
             takes = not given and following is not None and not following.startswith("-")
-            self.not_read.append(f"{word} {following}" if takes else word)
+            self._unread(f"{word} {following}" if takes else word)
             return 2 if takes else 1
         if not given:
             if following is None or (following.startswith("-") and not re.fullmatch(r"-\d+", following)):
@@ -133,6 +133,11 @@ class _Reader:
             value = following
         self._option(name, key, value, word if given else f"{word} {value}")
         return 1 if given else 2
+
+    def _unread(self, words: str) -> None:
+        """List words, without the value of what looks like a secret: lists end up in logs and on screens."""
+        secret = re.match(r"([\w-]*(?:key|token(?!iz)|secret|password)\w*[= ])(?!\s*$)", words, re.IGNORECASE)
+        self.not_read.append(f"{secret[1]}…" if secret else words)
 
     def _option(self, name: str, key: str, value: str, words: str) -> None:
         try:

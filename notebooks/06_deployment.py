@@ -89,15 +89,15 @@ def _(deployment_data, fields, get_start, mo, page, serving):
             "policy": _menu("Width policy", serving.POLICY_NAMES, "policy"),
             "graph": _menu("CUDA graphs", serving.GRAPH_NAMES, "graph"),
             "consumer": _menu("Decode kernel", serving.CONSUMER_NAMES, "consumer"),
-            "model_len": _number("Model length, tokens", "model_len"),
+            "model_len": _number("Model length", "model_len"),
             "batch": _number("Batch tokens", "batch"),
             "seqs": _number("Sequences", "seqs"),
-            "spec": _number("Speculative tokens", "spec"),
+            "spec": _number("Speculative", "spec"),
             "block": _menu("KV block", {size: f"{size:,} tokens" for size in fields["block"].options}, "block"),
-            "seq": _number("Typical length, tokens", "seq"),
-            "capacity": _number("Capacity, columns (0: as needed)", "capacity"),
-            "warm": mo.ui.text(_start["warm"], label="Widths you warm up", placeholder="128, 256, 512"),
-            "invariant": mo.ui.checkbox(_start["invariant"] == "yes", label="Results must not depend on the batch"),
+            "seq": _number("Context", "seq"),
+            "capacity": _number("Capacity", "capacity"),
+            "warm": mo.ui.text(_start["warm"], label="Warmed widths", placeholder="128, 256, 512"),
+            "invariant": mo.ui.checkbox(_start["invariant"] == "yes", label="Batch-invariant results"),
         }
     )
     return (controls,)
@@ -119,10 +119,16 @@ def _(page, values):
 
 
 @app.cell
-def _(deployment_cli, deployment_data, records, step_cost, values):
+def _(records):
+    measured = records.load_all()
+    return (measured,)
+
+
+@app.cell
+def _(deployment_cli, deployment_data, measured, step_cost, values):
     found = deployment_data.answer(values)
-    costs = step_cost.step_costs(found.setup, records.load_all(), typical_len=values["seq"])
-    reproduce = deployment_cli.command(found)
+    costs = step_cost.step_costs(found.setup, measured, typical_len=values["seq"])
+    reproduce = deployment_cli.command(found, width=88)
     return costs, found, reproduce
 
 
@@ -150,7 +156,7 @@ def _(controls, deployment_data, deployment_view, line_area, mo, page, preset):
         [_row(controls["model_len"], controls["batch"], controls["seqs"])],
         [_row(controls["spec"], controls["block"], controls["seq"])],
         [_row(controls["capacity"], controls["warm"], controls["invariant"])],
-        [_row(preset, mo.md(f"<small>{deployment_view.release_line(controls['release'].value)}</small>"))],
+        [mo.hstack([preset, mo.md(deployment_view.help_line(controls["release"].value))], widths=[1, 2], gap=1.5)],
     )
     mo.vstack([_panel, line_area], gap=1)
     return

@@ -93,6 +93,13 @@ def test_the_command_repeats_the_check(found, capsys):
     assert answer == json.loads(json.dumps(found.as_dict()))
 
 
+def test_a_command_over_several_lines_is_the_same_command():
+    found = check(33_792, release="0.30.0", warmup_widths=[128, 256], batch_invariant=True)
+    lines = command(found, width=80).split(" \\\n")
+    assert len(lines) > 1 and max(len(line) for line in lines) <= 80
+    assert " ".join(line.strip() for line in lines) == command(found)
+
+
 def test_the_text_names_the_cost_of_a_step_and_where_it_comes_from(capsys):
     main(["--release", "0.30.0"])
     said = " ".join(capsys.readouterr().out.split())

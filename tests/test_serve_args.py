@@ -95,6 +95,21 @@ def test_what_is_not_known_is_listed_with_its_value():
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        ("--api-key sk-123", "--api-key …"),
+        ("--api-key=sk-123", "--api-key=…"),
+        ("--hf-token hf_123", "--hf-token …"),
+        ("HF_TOKEN=hf_123", "HF_TOKEN=…"),
+        ("--tokenizer-mode deepseek", "--tokenizer-mode deepseek"),
+        ("--tokenizer path", "--tokenizer path"),
+    ],
+)
+def test_secrets_are_not_repeated(words, listed):
+    assert read_serve_line(f"vllm serve m {words}").not_read == ("m", listed)
+
+
 @pytest.mark.parametrize("value", ["auto", "-1", "AUTO"])
 def test_a_length_fitted_at_start_up_is_left_open_and_said_so(value):
     line = read_serve_line(f"vllm serve m --max-model-len {value}")

@@ -133,20 +133,23 @@ def command_line(line: ServeLine, notes: Sequence[str]) -> str:
     return f'<div style="display:flex;flex-wrap:wrap;gap:1rem 3rem">{columns}</div>'
 
 
-def release_line(name: str) -> str:
-    """What a release does with the rows, in one line of Markdown; an empty one for a builder of one's own.
+def help_line(name: str) -> str:
+    """What a release does with the rows, and the units of the controls, as small Markdown.
 
-    >>> release_line("0.28.0")
-    '0.28.0: fixed width, row stride of the buffer. PR #51318: the full width again, after the revert.'
+    >>> help_line("0.28.0").splitlines()[0]
+    '<small>0.28.0: fixed width, row stride of the buffer. PR #51318: the full width again, after the revert.<br>'
     """
+    said = ""
     for release in RELEASES:
         if release.name == name:
             width = "fixed width" if release.policy == "fixed" else "power-of-two width"
-            stride = (
-                "the row stride is the width (packed)" if release.layout == "packed" else "row stride of the buffer"
-            )
-            return f"{release.name}: {width}, {stride}. {release.change}: {release.outcome}."
-    return ""
+            packed = release.layout == "packed"
+            stride = "the row stride is the width (packed)" if packed else "row stride of the buffer"
+            said = f"{release.name}: {width}, {stride}. {release.change}: {release.outcome}.<br>\n"
+    return (
+        f"<small>{said}Lengths in tokens; speculative tokens of a request; the context is a typical longest sequence "
+        "and sets the cost below; capacity in columns, 0 for what the model length needs.</small>"
+    )
 
 
 def bytes_chart(found: Deployment) -> Picture:

@@ -11,15 +11,15 @@ CONTROLS = [
     ("Release", "combobox"),
     ("CUDA graphs", "combobox"),
     ("Decode kernel", "combobox"),
-    ("Model length, tokens", None),
+    ("Model length", None),
     ("Batch tokens", None),
     ("Sequences", None),
-    ("Speculative tokens", None),
+    ("Speculative", None),
     ("KV block", "combobox"),
-    ("Typical length, tokens", None),
-    ("Capacity, columns", None),
-    ("Widths you warm up", None),
-    ("Results must not depend on the batch", None),
+    ("Context", None),
+    ("Capacity", None),
+    ("Warmed widths", None),
+    ("Batch-invariant results", None),
     ("Preset", "combobox"),
     ("A vllm serve command line", None),
 ]
@@ -58,7 +58,7 @@ def test_the_release_can_be_changed_by_keyboard(sheet):
 
 def test_the_model_length_can_be_changed_by_keyboard(sheet):
     sheet.open(PAGE, model_len=16_384)
-    sheet.focus("Model length, tokens").select_text()
+    sheet.focus("Model length").select_text()
     sheet.page.keyboard.type("33792")
     sheet.press("Tab")
     assert "384 columns" in sheet.text
@@ -81,7 +81,7 @@ def test_an_address_with_nonsense_opens_the_default_with_a_note(sheet):
 
 def test_a_warm_up_list_without_384_is_found(sheet):
     sheet.open(PAGE, model_len=33_792)
-    sheet.focus("Widths you warm up")
+    sheet.focus("Warmed widths")
     sheet.page.keyboard.type("128, 256, 512")
     sheet.press("Tab")
     assert "Warning" in verdict(sheet) and "uncovered-widths" in codes(sheet)
