@@ -154,14 +154,15 @@ def command(found: Deployment, *, width: int | None = None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes for people, with at most three digits after the point.
+    """Bytes for people, three digits.
 
-    >>> size(536_870_912), size(32_768), size(2048), size(12)
-    ('512 MiB', '32 KiB', '2 KiB', '12 B')
+    >>> size(536_870_912), size(285_184_000), size(32_768), size(12), size(1_048_000)
+    ('512 MiB', '272 MiB', '32 KiB', '12 B', '1,023 KiB')
     """
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= factor:
-            return f"{count / factor:.4g} {unit}"
+            value = count / factor
+            return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
     return f"{count} B"
 
 

@@ -29,15 +29,18 @@ class WarmUp:
 
 
 def buffers(setup: Setup) -> tuple[Buffer, ...]:
-    """The buffers of a builder. The released one holds max_num_batched_tokens rows for decode as well as for prefill;
-    this package's holds as many decode rows as a step can have.
+    """The buffers of a builder, those that grow with the batch.
+
+    The released one holds max_num_batched_tokens rows for decode as well as for prefill. This package's holds as many
+    decode rows as a step can have, the first of them on the last prefill row: no step needs both.
     """
     tokens, columns, rows = setup.max_num_batched_tokens, setup.capacity, setup.decode_rows
     full = tokens * columns * ITEMSIZE
     return (
-        Buffer("decode rows", rows, columns, rows * columns * ITEMSIZE, full),
+        Buffer("decode rows", rows - 1, columns, (rows - 1) * columns * ITEMSIZE, full),
         Buffer("prefill rows", tokens, columns, full, full),
         Buffer("decode lens", rows, 1, rows * ITEMSIZE, tokens * ITEMSIZE),
+        Buffer("request ids", rows, 1, rows * ITEMSIZE, tokens * ITEMSIZE),
     )
 
 

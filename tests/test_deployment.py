@@ -258,17 +258,26 @@ def test_results_that_must_not_depend_on_the_batch_want_a_fixed_width():
 # Bytes
 
 
-def test_the_released_builder_holds_512_mib_and_this_one_272():
-    decode, prefill, lens = check(release="0.30.0").buffers
-    assert (decode.rows, decode.columns, decode.bytes, decode.released_bytes) == (512, 8192, 16 * MIB, 256 * MIB)
-    assert (prefill.rows, prefill.bytes, prefill.released_bytes) == (8192, 256 * MIB, 256 * MIB)
-    assert (lens.bytes, lens.released_bytes) == (2048, 32768)
+def test_the_released_builder_holds_512_mib_and_this_one_at_most_272():
+    decode, prefill, lens, requests = check(release="0.30.0").buffers
+    assert (decode.released_bytes, prefill.released_bytes) == (256 * MIB, 256 * MIB)  # 8192 × 8192 × 4 bytes each
+    assert (decode.rows, decode.bytes) == (511, 16 * MIB - 32_768)  # 512 rows, the first on the last prefill row
+    assert prefill.bytes == 256 * MIB
+    assert (lens.bytes, lens.released_bytes) == (requests.bytes, requests.released_bytes) == (2048, 32_768)
+    assert check(release="0.30.0").reserved_bytes <= 272 * MIB
+    assert check(release="0.30.0").released_bytes == 512 * MIB + 65_536
 
 
-def test_totals_are_the_sums_of_the_buffers():
-    found = check(release="0.30.0")
-    assert found.reserved_bytes == 272 * MIB + 2048
-    assert found.released_bytes == 512 * MIB + 32768
+@pytest.mark.parametrize(
+    ("max_model_len", "tokens", "seqs", "spec"),
+    [(33_792, 1024, 512, 0), (70_000, 64, 8, 3), (4096, 16, 100, 5), (1, 1, 1, 0)],
+)
+def test_bytes_are_those_that_the_builder_of_this_package_reserves(max_model_len, tokens, seqs, spec):
+    builder = pytest.importorskip("c128a.metadata").C128AMetadataBuilder(
+        max_model_len, tokens, layout="pitched", max_num_seqs=seqs, num_speculative_tokens=spec, device="cpu"
+    )
+    settings = {"num_speculative_tokens": spec, "layout": "pitched", "policy": "pow2"}
+    assert check(max_model_len, tokens, seqs, **settings).reserved_bytes == builder.reserved_bytes
 
 
 # The answer as a whole

@@ -135,7 +135,7 @@ def apply_line(values: Mapping[str, Any], line: ServeLine) -> tuple[dict[str, An
 
 
 def buffer_rows(found: Deployment) -> list[dict[str, Any]]:
-    """One row a buffer of index rows and holder; the lens are thousands of times smaller and left out."""
+    """One row a buffer of index rows and holder; lens and request ids are thousands of times smaller and left out."""
     holders = (("this package", "bytes"), ("released", "released_bytes"))
     return [
         {"holder": holder, "buffer": buffer.name, "bytes": getattr(buffer, field)}
@@ -146,10 +146,10 @@ def buffer_rows(found: Deployment) -> list[dict[str, Any]]:
 
 
 def rows_bytes(found: Deployment) -> tuple[int, int]:
-    """Bytes of the index rows with this package's builder and with the released one, the lens left out.
+    """Bytes of the index rows with this package's builder and with the released one, without lens and request ids.
 
     >>> rows_bytes(check(release="0.30.0"))
-    (285212672, 536870912)
+    (285179904, 536870912)
     """
     rows = buffer_rows(found)
     ours = sum(row["bytes"] for row in rows if row["holder"] == "this package")

@@ -203,7 +203,7 @@ def bytes_sentence(found: Deployment) -> str:
         f"{found.capacity:,} columns for decode, and as many for prefill. A step has at most "
         f"{found.setup.decode_rows:,} decode rows"
     )
-    if ours == released:
+    if found.setup.decode_rows == found.setup.max_num_batched_tokens:
         return f"{text}, so there is nothing to save."
     return f"{text}, so **{size(ours)}** are enough."
 
