@@ -85,17 +85,23 @@ def sentence(text: str) -> mo.Html:
     return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
 
 
-def downloads(frame: pd.DataFrame, name: str, meta: Mapping[str, Any] | None = None, what: str = "") -> mo.Html:
+def downloads(
+    frame: pd.DataFrame | Callable[[], pd.DataFrame], name: str, meta: Mapping[str, Any] | None = None, what: str = ""
+) -> mo.Html:
     """Buttons for a chart's data as CSV, and as JSON with the settings under "settings" and the data under "rows".
 
-    name: the file name without its suffix; what: the data in words, for the buttons.
+    frame: the data, or a function that makes them on demand; name: the file name without its suffix; what: the data in words, for the buttons.
 
     The bytes are made when the button is pressed, so that a page does not pay for them at each change.
     """
     settings = dict(meta or {})
+
+    def made() -> pd.DataFrame:
+        return frame() if callable(frame) else frame
+
     kinds = {
-        "CSV": (lambda: to_csv(frame), "text/csv"),
-        "JSON": (lambda: to_json(frame, settings), "application/json"),
+        "CSV": (lambda: to_csv(made()), "text/csv"),
+        "JSON": (lambda: to_json(made(), settings), "application/json"),
     }
     buttons = [
         mo.download(make, filename=f"{name}.{kind.lower()}", mimetype=mimetype, label=f"{what} {kind}".strip())
