@@ -125,7 +125,8 @@ def compiling(setup: Setup) -> Iterator[Finding]:
             "The row loop leaves its integers to Triton, which compiles apart what equals 1, what 16 divides, and the "
             "rest. Counted on an H200: one variant for all widths, 3 after other decode counts, 4 after an odd "
             "block-table stride, 5 after an unaligned positions pointer.",
-            "Warm up with 1, 2 and 16 decode rows; or the stand-in of this package, whose variants warmup() lists.",
+            f"Warm up with {width_list(list(setup.decode_kinds))} decode rows; or use the stand-in of this package, "
+            "whose variants warmup() lists.",
         )
 
 

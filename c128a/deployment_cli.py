@@ -92,9 +92,9 @@ def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[Ste
         parts.append(_wrapped(f"  {todo.what}: {values} ({todo.why})"))
     parts += ["", "findings" if found.findings else "findings   none"]
     for finding in found.findings:
-        incident = f"incident {finding.incident}" if finding.incident else "kernel"
+        incident = f", incident {finding.incident}" if finding.incident else ""
         parts += [
-            f"  {ICONS[finding.severity]} {finding.severity.upper()}  {finding.title}  [{finding.code}, {incident}]",
+            f"  {ICONS[finding.severity]} {finding.severity.upper()}  {finding.title}  [{finding.code}{incident}]",
             _wrapped(f"      {finding.why}"),
             _wrapped(f"      → {finding.setting}"),
         ]
@@ -175,9 +175,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m c128a.deployment",
         description="Is a DeepSeek-V4 deployment in a dangerous corner of the C128A index rows?",
-        epilog="Exit status: 0 nothing dangerous, 1 something dangerous, 2 bad arguments. What is not given is taken "
-        "from the run that PR #50004 was measured with: 1,048,576 tokens, 8,192 batch tokens, 512 sequences, full "
-        "graphs, FlashMLA on sm90.",
+        epilog="Exit status: 0 nothing dangerous, 1 something dangerous, 2 bad arguments. What is not given: the "
+        "sizes of the run of PR #50004 (1,048,576 tokens, 8,192 batch tokens, 512 sequences), no speculative tokens, "
+        "KV blocks of 256 tokens, full graphs as vLLM's default is, FlashMLA on sm90.",
+        allow_abbrev=False,
     )
     for name, options in _OPTIONS:
         parser.add_argument(name, **options)

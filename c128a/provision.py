@@ -53,8 +53,8 @@ def warm_up(setup: Setup) -> tuple[WarmUp, ...]:
     elif setup.graph == "full":
         todo.append(WarmUp("graphs at the capacity", (setup.capacity,), "the row stride is the same in every step"))
     if setup.release:
-        counts = tuple(count for count in (1, 2, 16) if count <= setup.decode_rows)
-        todo.append(WarmUp("decode rows", counts, "Triton compiles apart a count of 1, a multiple of 16, and the rest"))
+        why = "Triton compiles apart a count of 1, a multiple of 16, and the rest"
+        todo.append(WarmUp("decode rows", setup.decode_kinds, why))
         table = -(-setup.max_model_len // setup.block_size)
         todo.append(WarmUp("block-table columns", (table,), "a row stride that 16 does not divide is another variant"))
     return tuple(todo)

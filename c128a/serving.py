@@ -62,6 +62,11 @@ class Setup:
         return min(self.max_num_batched_tokens, self.max_num_seqs * (1 + self.num_speculative_tokens))
 
     @property
+    def decode_kinds(self) -> tuple[int, ...]:
+        """Decode counts, one of each kind that Triton compiles apart: 1, neither, a multiple of 16."""
+        return tuple(count for count in (1, 2, 16) if count <= self.decode_rows)
+
+    @property
     def longest_sequence(self) -> int:
         """Tokens of the longest sequence whose compressed entries fit the capacity."""
         return (self.capacity + 1) * RATIO - 1

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from c128a.deployment import check
 from c128a.serving import CONSUMERS, GRAPHS
@@ -307,6 +309,34 @@ def test_the_answer_is_plain_json():
     assert answer["setup"]["release"]["name"] == "0.27.1"
     assert answer["findings"][0]["code"] == "moving-rows"
     assert answer["widths"] == [128, 256, 512, 1024, 2048, 4096, 8192]
+
+
+# Laws
+
+
+@st.composite
+def settings_of_a_deployment(draw):
+    return {
+        "max_model_len": draw(st.integers(1, 2_000_000)),
+        "max_num_batched_tokens": draw(st.integers(1, 100_000)),
+        "max_num_seqs": draw(st.integers(1, 2000)),
+        "num_speculative_tokens": draw(st.integers(0, 8)),
+        "graph": draw(st.sampled_from(GRAPHS)),
+        "policy": draw(st.sampled_from(["fixed", "pow2", "aligned"])),
+    }
+
+
+@given(settings_of_a_deployment(), st.sampled_from(["flashmla_sm90", "flashmla_sm100"]))
+def test_pitched_rows_sized_from_the_length_are_never_a_danger_to_flashmla(settings, consumer):
+    assert check(layout="pitched", consumer=consumer, **settings).verdict == "safe"
+
+
+@given(settings_of_a_deployment(), st.sampled_from(CONSUMERS))
+def test_packed_rows_are_a_danger_exactly_where_a_graph_meets_a_second_row_and_a_second_width(settings, consumer):
+    found = check(layout="packed", consumer=consumer, **settings)
+    rows = min(settings["max_num_batched_tokens"], settings["max_num_seqs"] * (1 + settings["num_speculative_tokens"]))
+    widths = settings["policy"] != "fixed" and settings["max_model_len"] > 128 * 128
+    assert (found.verdict == "danger") is (settings["graph"] == "full" and rows > 1 and widths)
 
 
 # Bad arguments

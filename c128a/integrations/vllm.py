@@ -6,7 +6,8 @@ vLLM loads `register` by itself, as a general plugin, and it does nothing unless
 
 By hand it is `install()` and `uninstall()`. Rows are pitched for vLLM 0.30 and later, packed for 0.27, as the reader of
 each release expects them; 0.26 and 0.28 build full rows, for which the two are the same. `install(layout="pitched")`
-cures 0.27, whose packed rows move under a captured graph.
+keeps the rows of 0.27 in place under a captured graph, for readers that take the row stride from the tensor, as
+FlashMLA does.
 
 The function is replaced in its module and in every module that has imported it by name. What holds it elsewhere (a
 default argument, a closure, an attribute of an object) keeps the released one. This package's own kernel is imported on

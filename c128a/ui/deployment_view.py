@@ -97,7 +97,7 @@ def glance(found: Deployment) -> str:
 
 def _card(finding: Finding, values: Mapping[str, state.Value]) -> str:
     colour, ink, shape, word = SIGNS[finding.severity]
-    incident = f"incident {finding.incident}" if finding.incident else "a demand of the kernel or of the batch"
+    incident = f"incident {finding.incident}" if finding.incident else ""
     shown = ""
     if finding.code in SHOWN:
         page, text, settings = SHOWN[finding.code]
