@@ -125,9 +125,10 @@ def check(
 ) -> Deployment:
     """What the index rows of a deployment need, and what can go wrong with them.
 
-    max_model_len and block_size in tokens, capacity and warmup_widths in columns. The default sizes are those of
-    the run that PR #50004 was measured with, full graphs are vLLM's own default. Give `release`, or `layout` and `policy` for a builder of your own. `capacity` is
-    for buffers that were not sized from max_model_len, as with a context length fitted to the memory at start-up.
+    max_model_len and block_size in tokens, capacity and warmup_widths in columns. The default sizes are those of the
+    run that PR #50004 was measured with, full graphs are vLLM's own default. Give `release`, or `layout` and `policy`
+    for a builder of your own. `capacity` is for buffers that were not sized from max_model_len, as with a context
+    length fitted to the memory at start-up.
 
     Raises ValueError for numbers out of range, unknown names, and a release given together with a layout or a policy.
 
