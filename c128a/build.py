@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import torch
 
-from c128a.launch import Plan, facts, launch_row_loop, launch_tiled, make_plan
+from c128a.launch import Facts, Launcher, Plan, facts, launch_row_loop, make_plan, tiled_launcher
 from c128a.layout import Layout
 
-Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # decode rows, lens, prefill rows
 
 
 def build_c128a_topk_metadata(
@@ -53,18 +56,20 @@ def build_c128a_topk_metadata(
     >>> decode[0, :3].tolist(), lens.tolist(), prefill[0, :5].tolist(), decode.stride()
     ([768, 769, -1], [2], [0, 1, 2, 3, -1], (128, 1))
     """
-    return _build(
-        launch_tiled,
+    ready = _target(global_decode_buffer, decode_lens_buffer, prefill_buffer).ready(
         layout,
         num_decode_tokens,
         compress_ratio,
         block_size,
         max_compressed_tokens,
-        (positions, token_to_req_indices, block_table, slot_mapping),
-        global_decode_buffer,
-        decode_lens_buffer,
-        prefill_buffer,
+        facts(positions),
+        facts(token_to_req_indices),
+        facts(block_table),
+        facts(slot_mapping),
     )
+    if ready.launch is not None:
+        ready.launch(positions, token_to_req_indices, block_table, slot_mapping)
+    return ready.views
 
 
 def build_with_row_loop(
@@ -83,51 +88,67 @@ def build_with_row_loop(
     layout: Layout = "packed",
 ) -> Rows:
     """`build_c128a_topk_metadata` by the report's algorithm: one program a row, a loop over the width."""
-    return _build(
-        launch_row_loop,
+    ready = _target(global_decode_buffer, decode_lens_buffer, prefill_buffer).ready(
         layout,
         num_decode_tokens,
         compress_ratio,
         block_size,
         max_compressed_tokens,
-        (positions, token_to_req_indices, block_table, slot_mapping),
-        global_decode_buffer,
-        decode_lens_buffer,
-        prefill_buffer,
+        *map(facts, (positions, token_to_req_indices, block_table, slot_mapping)),
     )
+    if ready.plan.num_tokens:
+        buffers = (global_decode_buffer, decode_lens_buffer, prefill_buffer)
+        launch_row_loop(ready.plan, *buffers, positions, token_to_req_indices, block_table, slot_mapping)
+    return ready.views
 
 
-def _build(
-    launch: Callable[..., None],
+class _Ready(NamedTuple):
+    """A build whose arguments passed every check: all of it that does not change from step to step."""
+
+    plan: Plan
+    views: Rows
+    launch: Launcher | None  # None where there are no tokens
+
+
+class _Target(NamedTuple):
+    """The three buffers of a caller, seen before: their addresses, and the builds that were made ready for them."""
+
+    pointers: tuple[int, int, int]
+    ready: Callable[..., _Ready]
+    alive: tuple[weakref.ref, ...]
+
+
+_targets: dict[tuple[int, int, int], _Target] = {}
+
+
+def _target(decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor) -> _Target:
+    """What is known of these buffers. An engine passes the same three each step; they are forgotten when one dies."""
+    key = (id(decode), id(lens), id(prefill))
+    pointers = (decode.data_ptr(), lens.data_ptr(), prefill.data_ptr())
+    target = _targets.get(key)
+    if target is None or target.pointers != pointers:
+        buffers = (decode.detach(), lens.detach(), prefill.detach())  # views of these do not keep the caller's alive
+
+        def forget(_: object) -> None:
+            _targets.pop(key, None)
+
+        alive = tuple(weakref.ref(buffer, forget) for buffer in (decode, lens, prefill))
+        ready = lru_cache(maxsize=1024)(partial(_prepare, buffers))
+        target = _targets[key] = _Target(pointers, ready, alive)
+    return target
+
+
+def _prepare(
+    buffers: Rows,
     layout: Layout,
     num_decode_tokens: int,
     compress_ratio: int,
     block_size: int,
     width: int,
-    inputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor],
-    decode_buffer: torch.Tensor,
-    lens_buffer: torch.Tensor,
-    prefill_buffer: torch.Tensor,
-) -> Rows:
-    plan = make_plan(
-        layout,
-        num_decode_tokens,
-        compress_ratio,
-        block_size,
-        width,
-        *map(facts, inputs),
-        facts(decode_buffer),
-        facts(lens_buffer),
-        facts(prefill_buffer),
-    )
-    if plan.num_tokens:
-        launch(plan, decode_buffer, lens_buffer, prefill_buffer, *inputs)
-    return _views(plan, decode_buffer, lens_buffer, prefill_buffer)
-
-
-def _views(plan: Plan, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor) -> Rows:
-    return (
-        decode.as_strided((plan.decode.rows, plan.width), (plan.decode.row_stride, 1)),
-        lens.as_strided((plan.num_decode,), (1,)),
-        prefill.as_strided((plan.prefill.rows, plan.width), (plan.prefill.row_stride, 1)),
-    )
+    *inputs: Facts,
+) -> _Ready:
+    decode, lens, prefill = buffers
+    tensors = (*inputs, *map(facts, buffers))
+    plan = make_plan(layout, num_decode_tokens, compress_ratio, block_size, width, *tensors)  # type: ignore[call-arg]
+    views = (plan.decode.view(decode), lens[: plan.num_decode], plan.prefill.view(prefill))
+    return _Ready(plan, views, tiled_launcher(plan, *buffers) if plan.num_tokens else None)

@@ -10,7 +10,8 @@ import torch
 
 from c128a import backend
 from c128a.build import build_c128a_topk_metadata
-from c128a.launch import Variant, hold
+from c128a.compiled import can_overlap, hold
+from c128a.kernel import TiledVariant
 from c128a.layout import LAYOUTS, Layout
 from c128a.tiles import TILES
 from c128a.width import Policy, active_topk_width, capacity_width, required_width
@@ -102,13 +103,14 @@ class C128AMetadataBuilder:
         """Bytes of device memory that the builder holds, all of it from construction on."""
         return sum(t.numel() * t.element_size() for t in (self._rows, self.decode_lens_buffer, self._requests))
 
-    def warmup(self) -> list[Variant]:
+    def warmup(self) -> list[TiledVariant]:
         """Compile every variant a build can launch, and return the list; no later build compiles anything.
 
         Without a GPU nothing is compiled and the list says what would be.
         """
         index = self.device.index if self.device.index is not None else 0
-        variants = [Variant(index, tile, self.compress_ratio, self.block_size, True) for tile in TILES]
+        overlap = not backend.INTERPRET and can_overlap(index)
+        variants = [TiledVariant(index, tile, self.compress_ratio, self.block_size, True, overlap) for tile in TILES]
         if not backend.INTERPRET:
             for variant in variants:
                 hold(variant)

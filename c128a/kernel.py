@@ -8,17 +8,21 @@ a column the table lacks and a negative block number give -1 and read nothing.
 
 Only dtypes and constexprs may choose a compiled variant. Triton would also key a variant on each integer (equal to 1,
 a multiple of 16, other) and on each pointer's alignment; both are switched off, since token counts and table strides
-change while serving. What 16-byte stores need to know is stated once, at compilation (`compile_tiled`).
+change while serving. What 16-byte stores need to know is stated once, at compilation (`TiledVariant`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from triton.language.extra.cuda import gdc_wait
 
 import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before the kernels below are decorated
+from c128a.compiled import VECTOR_BYTES, Signature, compile_kernel
 from c128a.tiles import Tile
 
 
@@ -105,8 +109,11 @@ def tiled(
     BLOCK: tl.constexpr,  # compressed entries per KV block
     ROWS: tl.constexpr,  # rows a program
     COLS: tl.constexpr,  # columns a program
+    OVERLAP: tl.constexpr,  # launched while the kernel before may still run: wait for it
 ):
     """Write ROWS × COLS cells of decode or of prefill rows, and the lens of the rows from the first column tile."""
+    if OVERLAP:
+        gdc_wait()
     group = tl.program_id(0)
     tile = tl.program_id(1)
     decode_groups = tl.cdiv(num_decode, ROWS)
@@ -146,25 +153,43 @@ def tiled(
         tl.store(out, tl.where(column < n[:, None], column, -1), mask=held[:, None] & (column < width))
 
 
-POINTER_TYPES = {"positions_ptr": "*i64", "slots_ptr": "*i64"}  # every other pointer of `tiled` is *i32
-VECTOR_BYTES = 16  # the widest store of one thread
+_INT64_POINTERS = ("positions_ptr", "slots_ptr")
+_VECTOR = Signature(
+    _INT64_POINTERS,
+    dict.fromkeys(("decode_ptr", "prefill_ptr"), VECTOR_BYTES)
+    | dict.fromkeys(("width", "decode_stride", "prefill_stride"), VECTOR_BYTES // 4),
+)
+_SCALAR = Signature(_INT64_POINTERS, {})
 
 
-def compile_tiled(tile: Tile, compress_ratio: int, block_size: int, *, vector: bool, target: GPUTarget | None = None):
-    """One compiled variant of `tiled`; target None is the current GPU. Needs no GPU where a target is given.
+@dataclass(frozen=True, slots=True)
+class TiledVariant:
+    """What tells one compiled `tiled` from another.
 
     vector states that both output pointers lie on 16 bytes and that the width and both row strides are multiples of 4
-    elements: with it the rows are stored 16 bytes at a time.
-
-    Raises RuntimeError when the kernels were decorated for the interpreter (TRITON_INTERPRET=1).
+    elements: with it the rows are stored 16 bytes at a time. overlap lets the launch start while the kernel before it
+    ends (programmatic dependent launch): the first thing a program then does is to wait for that kernel and its writes.
     """
-    if not isinstance(tiled, triton.JITFunction):
-        raise RuntimeError("the kernels are interpreted in this process; set TRITON_INTERPRET=0 before importing them")
-    constants = {"RATIO": compress_ratio, "BLOCK": block_size, "ROWS": tile.rows, "COLS": tile.cols}
-    signature = {name: POINTER_TYPES.get(name, "*i32") if name.endswith("_ptr") else "i32" for name in tiled.arg_names}
-    signature |= dict.fromkeys(constants, "constexpr")
-    multiple = dict.fromkeys(("decode_ptr", "prefill_ptr"), VECTOR_BYTES)
-    multiple |= dict.fromkeys(("width", "decode_stride", "prefill_stride"), VECTOR_BYTES // 4)
-    hints = {(tiled.arg_names.index(name),): [["tt.divisibility", by]] for name, by in multiple.items() if vector}
-    source = ASTSource(tiled, signature, constexprs=constants, attrs=hints)
-    return triton.compile(source, target=target, options={"num_warps": tile.warps})
+
+    device: int
+    tile: Tile
+    compress_ratio: int
+    block_size: int
+    vector: bool
+    overlap: bool
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """The constexpr arguments of `tiled`, in its order."""
+        return {
+            "RATIO": self.compress_ratio,
+            "BLOCK": self.block_size,
+            "ROWS": self.tile.rows,
+            "COLS": self.tile.cols,
+            "OVERLAP": int(self.overlap),
+        }
+
+    def compile(self, target: GPUTarget | None = None) -> Any:
+        """The compiled kernel for a target; None is the current GPU."""
+        signature = _VECTOR if self.vector else _SCALAR
+        return compile_kernel(tiled, signature, self.constants, self.tile.warps, overlap=self.overlap, target=target)

@@ -1,20 +1,20 @@
 """From checked arguments to a kernel launch: the plan of a build, the compiled variants that are held, the launch.
 
-A plan depends only on shapes, strides, dtypes, devices and host integers, so it is worked out once for each combination
-and remembered; a build that repeats one (a decode step does, thousands of times) pays a look-up. Arguments that fail
-raise before anything is launched or written, every time.
+A plan depends only on shapes, strides, dtypes, devices and host integers: `make_plan` checks them all, and raises
+before anything is launched or written.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 
 from c128a import backend
-from c128a.kernel import VECTOR_BYTES, compile_tiled, row_loop, tiled
+from c128a.compiled import VECTOR_BYTES, can_overlap, hold
+from c128a.kernel import TiledVariant, row_loop, tiled
 from c128a.layout import ITEMSIZE, Layout, RowLayout
 from c128a.tiles import Tile, tile_shape
 
@@ -32,10 +32,11 @@ _DTYPES = {
 }
 _DIMS = dict.fromkeys(_DTYPES, 1) | {"block_table": 2, "global_decode_buffer": 2, "prefill_buffer": 2}
 
+Launcher = Callable[..., None]
 Facts = tuple[torch.dtype, torch.device, torch.Size, tuple[int, ...]]  # dtype, device, shape, stride of a tensor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """A build that passed every check: what to write, and how to launch it."""
 
@@ -52,13 +53,13 @@ class Plan:
     block_size: int
     tile: Tile
 
-    @property
+    @cached_property
     def grid(self) -> tuple[int, int, int]:
         """Programs of `tiled`: row groups (decode groups first), column tiles."""
         groups = -(-self.decode.rows // self.tile.rows) - (-self.prefill.rows // self.tile.rows)
         return groups, -(-self.width // self.tile.cols), 1
 
-    @property
+    @cached_property
     def integers(self) -> tuple[int, ...]:
         """The run-time integers of `tiled`, in its order."""
         return (
@@ -72,13 +73,18 @@ class Plan:
             self.table_cols,
         )
 
+    def variant(self, *, vector: bool) -> TiledVariant:
+        """The compiled variant that writes this plan."""
+        index = self.device.index or 0
+        overlap = not backend.INTERPRET and can_overlap(index)
+        return TiledVariant(index, self.tile, self.compress_ratio, self.block_size, vector, overlap)
+
 
 def facts(tensor: torch.Tensor) -> Facts:
     """What a plan needs to know of a tensor."""
     return tensor.dtype, tensor.device, tensor.shape, tensor.stride()
 
 
-@lru_cache(maxsize=4096)
 def make_plan(
     layout: Layout,
     num_decode_tokens: int,
@@ -182,68 +188,42 @@ def _rows(layout: Layout, name: str, buffer: Facts, rows: int, width: int) -> Ro
     return RowLayout.named(layout, rows, width, stride)
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """What tells one compiled `tiled` from another."""
+def tiled_launcher(
+    plan: Plan, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor, *, overlap: bool = True
+) -> Launcher:
+    """A function of positions, token_to_req_indices, block_table and slot_mapping that launches `tiled`.
 
-    device: int
-    tile: Tile
-    compress_ratio: int
-    block_size: int
-    vector: bool
-
-
-_held: dict[Variant, Any] = {}
-
-
-def held_variants() -> list[Variant]:
-    """The variants of `tiled` compiled in this process so far."""
-    return list(_held)
-
-
-def hold(variant: Variant) -> Any:
-    """The compiled kernel of a variant, compiled and loaded on its device on first use."""
-    kernel = _held.get(variant)
-    if kernel is None:
-        with backend.kernel_lock, torch.cuda.device(variant.device):
-            kernel = compile_tiled(variant.tile, variant.compress_ratio, variant.block_size, vector=variant.vector)
-            kernel._init_handles()
-        _held[variant] = kernel
-    return kernel
-
-
-def launch_tiled(
-    plan: Plan, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor, *inputs: torch.Tensor
-) -> None:
-    """Launch `tiled`; inputs are positions, token_to_req_indices, block_table, slot_mapping."""
-    tile = plan.tile
+    All that does not change from call to call is done here, once. overlap=False keeps the kernel from starting while
+    the one before it ends, for comparison.
+    """
     if backend.INTERPRET:
-        constants = {"RATIO": plan.compress_ratio, "BLOCK": plan.block_size, "ROWS": tile.rows, "COLS": tile.cols}
-        with backend.kernel_lock:
-            tiled[plan.grid](decode, lens, prefill, *inputs, *plan.integers, **constants)
-        return
-    pointers = [tensor.data_ptr() for tensor in (decode, lens, prefill, *inputs)]
-    vector = is_vector(plan, pointers[0], pointers[2])
-    index = plan.device.index
-    kernel = hold(Variant(index, tile, plan.compress_ratio, plan.block_size, vector))
-    with backend.kernel_lock, torch.cuda.device(index):
-        stream = torch.cuda.current_stream(index).cuda_stream
-        kernel.run(
-            *plan.grid, stream, kernel.function, kernel.packed_metadata, None, None, None,
-            *pointers, *plan.integers, plan.compress_ratio, plan.block_size, tile.rows, tile.cols,
-        )  # fmt: skip
+        constants = plan.variant(vector=False).constants
 
+        def interpret(*inputs: torch.Tensor) -> None:
+            with backend.kernel_lock:
+                tiled[plan.grid](decode, lens, prefill, *inputs, *plan.integers, **constants)
 
-def is_vector(plan: Plan, decode_ptr: int, prefill_ptr: int) -> bool:
-    """Whether rows can be stored 16 bytes at a time: both bases on 16 bytes, width and strides multiples of 4."""
-    elements = plan.width | plan.decode.row_stride | plan.prefill.row_stride
-    return (decode_ptr | prefill_ptr | elements * ITEMSIZE) % VECTOR_BYTES == 0
+        return interpret
+
+    outputs = (decode.data_ptr(), lens.data_ptr(), prefill.data_ptr())
+    strides = plan.width | plan.decode.row_stride | plan.prefill.row_stride
+    vector = (outputs[0] | outputs[2] | strides * ITEMSIZE) % VECTOR_BYTES == 0
+    variant = plan.variant(vector=vector)
+    if not overlap:
+        variant = replace(variant, overlap=False)
+    launch = hold(variant).launcher(plan.grid)
+    tail = (*plan.integers, *variant.constants.values())
+
+    def compiled(positions: torch.Tensor, requests: torch.Tensor, table: torch.Tensor, slots: torch.Tensor) -> None:
+        launch(*outputs, positions.data_ptr(), requests.data_ptr(), table.data_ptr(), slots.data_ptr(), *tail)
+
+    return compiled
 
 
 def launch_row_loop(
     plan: Plan, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor, *inputs: torch.Tensor
 ) -> None:
-    """Launch `row_loop`, the report's algorithm; inputs as in `launch_tiled`."""
+    """Launch `row_loop`, the report's algorithm; inputs as in `tiled_launcher`, Triton's ordinary launch."""
     positions, requests, table, slots = inputs
     with backend.kernel_lock:
         row_loop[(plan.num_tokens,)](

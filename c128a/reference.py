@@ -104,3 +104,46 @@ def topk_metadata(
         decode_lens(decode, compress_ratio, slot_mapping[:num_decode_tokens], width),
         prefill_rows(prefill, compress_ratio, width),
     )
+
+
+def combined_rows(
+    positions: torch.Tensor,
+    token_to_req_indices: torch.Tensor,
+    seq_lens: torch.Tensor,
+    gather_lens: torch.Tensor,
+    workspace_rows: int,
+    compressed_rows: int,
+    width: int,
+    *,
+    compress_ratio: int = 128,
+    window: int = 128,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Prefill rows joined with the sliding window: what `combine_prefill_indices` must produce.
+
+    A request's slice of the workspace has workspace_rows rows: first compressed_rows for its compressed entries, then
+    the last gather_lens tokens of its context. A token at position p of request q lists its n compressed entries, then
+    the tokens max(p - window + 1, 0) … p.
+
+    positions (tokens,) int64, token_to_req_indices (tokens,) int32, seq_lens and gather_lens (requests,) int32 →
+    (tokens, width) int32 padded with -1 and lens (tokens,) int32. Source: vLLM's prefill combine for DeepSeek-V4.
+
+    >>> int32 = lambda *values: torch.tensor(values, dtype=torch.int32)
+    >>> rows, lens = combined_rows(torch.tensor([3]), int32(1), int32(4, 4), int32(4, 3), 10, 2, 8, compress_ratio=2,
+    ...                            window=3)
+    >>> rows.tolist(), lens.tolist()
+    ([[10, 11, 12, 13, 14, -1, -1, -1]], [5])
+    """
+    column = torch.arange(width, device=positions.device)  # (width,)
+    request = token_to_req_indices.long()
+    known = (request >= 0) & (request < seq_lens.shape[0])
+    position = torch.where(known, positions, -1).clamp(min=-1)  # (tokens,)
+    n = (position + 1) // compress_ratio
+    start = (position - window + 1).clamp(min=0)
+    lens = (n + position - start + 1).clamp(max=width)
+    if seq_lens.shape[0] == 0:
+        return torch.full((positions.shape[0], width), -1, dtype=torch.int32, device=positions.device), lens.int()
+    held = request.clamp(0, seq_lens.shape[0] - 1)
+    gathered_from = (seq_lens - gather_lens)[held].long()  # (tokens,), the first gathered position
+    token = compressed_rows + start - gathered_from - n  # (tokens,), added to the column past n
+    index = workspace_rows * held[:, None] + column + torch.where(column < n[:, None], 0, token[:, None])
+    return torch.where(column < lens[:, None], index, -1).to(torch.int32), lens.to(torch.int32)

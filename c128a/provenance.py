@@ -1,0 +1,66 @@
+"""Where a record comes from: the machine, the versions, the commit, the command."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def provenance(command: str) -> dict[str, Any]:
+    """Facts of this machine and this tree, for the head of a record.
+
+    GPU name, driver, clocks as found (nothing is changed), torch, triton, python, commit, whether the tree differs from
+    it, the time (UTC) and the command that repeats the run.
+    """
+    facts: dict[str, Any] = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": command,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": metadata.version("triton"),
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+    }
+    if torch.cuda.is_available():
+        properties = torch.cuda.get_device_properties(0)
+        facts |= {
+            "gpu": properties.name,
+            "multiprocessors": properties.multi_processor_count,
+            "l2_bytes": properties.L2_cache_size,
+            "memory_bytes": properties.total_memory,
+            "cuda": torch.version.cuda,
+            **_nvidia_smi(),
+        }
+    else:
+        facts["gpu"] = f"none ({platform.processor() or platform.machine()})"
+    return facts
+
+
+def command_line(module: str) -> str:
+    """The command of this process, as a person would type it."""
+    return " ".join(["python", "-m", module, *sys.argv[1:]])
+
+
+def _git(*arguments: str) -> str:
+    here = Path(__file__).resolve().parent
+    done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _nvidia_smi() -> dict[str, str]:
+    fields = {"driver": "driver_version", "sm_clock": "clocks.sm", "memory_clock": "clocks.mem"}
+    query = f"--query-gpu={','.join(fields.values())}"
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", "--id=0", query, "--format=csv,noheader"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return dict(zip(fields, (value.strip() for value in done.stdout.split(",")), strict=False))

@@ -1,0 +1,175 @@
+"""How kernels are timed: three numbers that are not the same.
+
+    kernel     time on the GPU for one launch: a graph of 2N launches minus a graph of N, over N
+    replay     time from the start to the end of a graph of one launch, on the GPU's clock
+    host       time the host spends on one call, GPU idle or not
+
+A and B are interleaved, so that a drift of the clock meets both. Warm: the launches follow each other and find what
+they read in L2. Cold: a read of 128 MiB before each launch leaves L2 (60 MB on an H200) full of other, clean lines;
+the time of the reads alone is taken off.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from filelock import FileLock, Timeout
+
+FLUSH_BYTES = 128 * 2**20
+COLD_LAUNCHES = 10
+EVENT_US = 0.5  # resolution of a CUDA event: a single launch carries no finer digit
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Repeated measurements of one thing, in microseconds."""
+
+    values: tuple[float, ...]
+
+    def quantile(self, share: float) -> float:
+        """The value below which `share` of the measurements lie.
+
+        >>> Sample((1.0, 2.0, 3.0, 4.0, 5.0)).quantile(0.2), Sample((3.0, 1.0, 2.0)).quantile(0.5)
+        (1.8, 2.0)
+        """
+        ordered = sorted(self.values)
+        at = share * (len(ordered) - 1)
+        low = int(at)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+    def summary(self) -> dict[str, float | list[float]]:
+        """Median, 20th and 80th percentile and the samples, to a hundredth of a microsecond."""
+        return {
+            "us": round(self.quantile(0.5), 2),
+            "p20": round(self.quantile(0.2), 2),
+            "p80": round(self.quantile(0.8), 2),
+            "samples": [round(value, 3) for value in self.values],
+        }
+
+
+class GpuBusyError(RuntimeError):
+    """Another session is timing on this GPU; two at once would falsify both."""
+
+
+@contextmanager
+def gpu_lock(index: int = 0, timeout_s: float = 0.0) -> Iterator[None]:
+    """Hold the one lock that all timings on a GPU of this machine share; the system frees it when a process ends.
+
+    Raises GpuBusyError when another holder does not let go within timeout_s seconds.
+    """
+    lock = FileLock(Path(tempfile.gettempdir()) / f"c128a-gpu-{index}.lock", timeout=timeout_s)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise GpuBusyError(f"another session is timing on GPU {index}; try again when it has finished") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def capture(launch: Callable[[], object], launches: int) -> torch.cuda.CUDAGraph:
+    """A CUDA graph of `launches` launches, after one that compiles and loads."""
+    launch()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(launches):
+            launch()
+    return graph
+
+
+def elapsed_us(graph: torch.cuda.CUDAGraph) -> float:
+    """GPU time of one replay, in microseconds."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1000
+
+
+def kernel_times(
+    launches: Mapping[str, Callable[[], object]], *, repeats: int = 15, in_graph: int = 50
+) -> dict[str, Sample]:
+    """Warm kernel time of each launch, in microseconds, interleaved."""
+    graphs = {name: (capture(launch, in_graph), capture(launch, 2 * in_graph)) for name, launch in launches.items()}
+    for once, twice in graphs.values():
+        once.replay()
+        twice.replay()
+    values: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(repeats):
+        for name, (once, twice) in graphs.items():
+            short, long = elapsed_us(once), elapsed_us(twice)
+            values[name].append((long - short) / in_graph)
+    return {name: Sample(tuple(each)) for name, each in values.items()}
+
+
+def cold_times(
+    launches: Mapping[str, Callable[[], object]], *, repeats: int = 15, in_graph: int = COLD_LAUNCHES
+) -> dict[str, Sample]:
+    """Kernel time of each launch after a read that empties L2, in microseconds, interleaved."""
+    scratch = torch.zeros(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
+    total = torch.empty((), dtype=torch.int64, device="cuda")
+
+    def flush() -> None:
+        torch.sum(scratch, dim=0, out=total)
+
+    def flushed(launch: Callable[[], object]) -> Callable[[], None]:
+        def both() -> None:
+            flush()
+            launch()
+
+        return both
+
+    bare = capture(flush, in_graph)
+    graphs = {name: capture(flushed(launch), in_graph) for name, launch in launches.items()}
+    values: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(repeats):
+        for name, graph in graphs.items():
+            values[name].append((elapsed_us(graph) - elapsed_us(bare)) / in_graph)
+    return {name: Sample(tuple(each)) for name, each in values.items()}
+
+
+def replay_times(launches: Mapping[str, Callable[[], object]], *, repeats: int = 50) -> dict[str, Sample]:
+    """GPU time from event to event around a graph of one launch, in microseconds: no finer than EVENT_US."""
+    graphs = {name: capture(launch, 1) for name, launch in launches.items()}
+    values: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(repeats):
+        for name, graph in graphs.items():
+            values[name].append(elapsed_us(graph))
+    return {name: Sample(tuple(each)) for name, each in values.items()}
+
+
+def host_times(calls: Mapping[str, Callable[[], object]], *, repeats: int = 20, batch: int = 200) -> dict[str, Sample]:
+    """Host time of one call, in microseconds, interleaved in batches; the GPU catches up between batches."""
+    values: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        for _ in range(batch):
+            call()
+    for _ in range(repeats):
+        for name, call in calls.items():
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(batch):
+                call()
+            values[name].append((time.perf_counter() - start) / batch * 1e6)
+    return {name: Sample(tuple(each)) for name, each in values.items()}
+
+
+def geometric_mean(values: list[float]) -> float:
+    """The geometric mean, the mean of ratios.
+
+    >>> geometric_mean([1.0, 4.0])
+    2.0
+    """
+    return statistics.geometric_mean(values)

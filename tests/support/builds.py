@@ -1,0 +1,57 @@
+"""Calls of the function of the report on poisoned buffers, and what they must give."""
+
+from __future__ import annotations
+
+import torch
+
+from c128a import backend, reference
+from c128a.build import build_c128a_topk_metadata, build_with_row_loop
+from c128a.layout import RowLayout
+
+POISON = 12_345
+BUILDS = {"tiled": build_c128a_topk_metadata, "row_loop": build_with_row_loop}
+DEVICE = backend.device()
+
+
+def int32(*values):
+    return torch.tensor(values, dtype=torch.int32, device=DEVICE)
+
+
+def int64(*values):
+    return torch.tensor(values, dtype=torch.int64, device=DEVICE)
+
+
+def poisoned(*shape):
+    return torch.full(shape, POISON, dtype=torch.int32, device=DEVICE)
+
+
+def ids(row):
+    """The cells of a row before its pads, after checking that only pads follow."""
+    values = row.tolist()
+    live = [value for value in values if value != -1]
+    assert values == live + [-1] * (len(values) - len(live))
+    return live
+
+
+def assert_equals_reference(
+    build, inputs, num_decode, width, *, ratio=128, block_size=2, layout="packed", capacity=None, spare_rows=1
+):
+    """Build on poisoned buffers; compare every cell of the views, and every cell outside them."""
+    positions, requests, table, slots = inputs
+    capacity = capacity or width
+    num_prefill = positions.shape[0] - num_decode
+    decode, prefill = poisoned(num_decode + spare_rows, capacity), poisoned(num_prefill + spare_rows, capacity)
+    lens = poisoned(num_decode + spare_rows)
+    got = build(
+        positions, ratio, num_decode, requests, table, block_size, slots, decode, lens, prefill, width, layout=layout
+    )
+    want = reference.topk_metadata(positions, ratio, num_decode, requests, table, block_size, slots, width)
+    for name, view, expected in zip(("global_decode", "decode_lens", "prefill_local"), got, want, strict=True):
+        assert view.shape == expected.shape, name
+        assert torch.equal(view, expected), f"{name}: {view.tolist()} is not {expected.tolist()}"
+    for name, buffer, rows in (("decode", decode, num_decode), ("prefill", prefill, num_prefill)):
+        untouched = buffer.flatten().clone()
+        RowLayout.named(layout, rows, width, capacity).view(untouched).fill_(POISON)
+        assert (untouched == POISON).all(), f"{name}: a cell outside the view was written"
+    assert (lens[num_decode:] == POISON).all(), "a lens outside the view was written"
+    return got

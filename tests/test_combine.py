@@ -1,0 +1,145 @@
+"""Both forms of the prefill combine equal the reference, on poisoned outputs."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c128a import reference
+from c128a.combine import combine_from_rows, combine_prefill_indices, combined_width
+from tests.support.builds import POISON, ids, int32, int64, poisoned
+
+
+def chunk(query_lens, seq_lens, gather_lens, ratio=128):
+    """Tensors of a chunk whose request q ends at seq_lens[q]."""
+    starts = [0]
+    positions, requests = [], []
+    for q, (query, seq) in enumerate(zip(query_lens, seq_lens, strict=True)):
+        positions += range(seq - query, seq)
+        requests += [q] * query
+        starts.append(starts[-1] + query)
+    return int64(*positions), int32(*requests), int32(*starts), int32(*seq_lens), int32(*gather_lens)
+
+
+def test_one_row_worked_by_hand():
+    # Position 300 of request 1 sees n = 301 // 128 = 2 entries; its window is 173 … 300. The context of 301 tokens is
+    # gathered from 301 - 200 = 101 on, so token 173 lies at row 1000 + 40 + (173 - 101) = 1112 of the workspace.
+    positions, requests, _, seq_lens, gather_lens = chunk([0, 1], [5, 301], [5, 200])
+    out, lens = combine_prefill_indices(
+        positions, requests, seq_lens, gather_lens, 1000, 40, poisoned(1, 256), poisoned(1)
+    )
+    assert ids(out[0]) == [1000, 1001, *range(1112, 1112 + 128)]
+    assert lens.tolist() == [130]
+
+
+def test_a_position_below_the_window_lists_all_tokens_from_0():
+    positions, requests, _, seq_lens, gather_lens = chunk([3], [3], [3])
+    out, lens = combine_prefill_indices(
+        positions, requests, seq_lens, gather_lens, 10, 2, poisoned(3, 128), poisoned(3)
+    )
+    assert [ids(row) for row in out] == [[2], [2, 3], [2, 3, 4]]
+    assert lens.tolist() == [1, 2, 3]
+
+
+@st.composite
+def chunks(draw):
+    requests = draw(st.integers(1, 3))
+    queries = [draw(st.integers(0, 5)) for _ in range(requests)]
+    window = draw(st.sampled_from([1, 8, 128]))
+    seqs = [query + draw(st.integers(0, 700)) for query in queries]
+    gathers = [draw(st.integers(min(query + window - 1, seq), seq)) for query, seq in zip(queries, seqs, strict=True)]
+    return queries, seqs, gathers, draw(st.sampled_from([4, 128])), window, draw(st.integers(0, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(chunks())
+def test_both_forms_equal_the_reference_on_random_chunks(case):
+    queries, seqs, gathers, ratio, window, spare = case
+    positions, requests, starts, seq_lens, gather_lens = chunk(queries, seqs, gathers)
+    topk = max(seqs) // ratio + 1
+    width = topk + window + spare
+    sizes = (topk + max(gathers) + 1, topk)
+    want = reference.combined_rows(
+        positions, requests, seq_lens, gather_lens, *sizes, width, compress_ratio=ratio, window=window
+    )
+    tokens = positions.shape[0]
+    options = {"compress_ratio": ratio, "window": window}
+    for form in ("from_positions", "from_rows"):
+        out, lens = poisoned(tokens + 1, width), poisoned(tokens + 1)
+        if form == "from_positions":
+            got = combine_prefill_indices(positions, requests, seq_lens, gather_lens, *sizes, out, lens, **options)
+        else:
+            rows = reference.prefill_rows(positions, ratio, topk)
+            got = combine_from_rows(rows, starts, seq_lens, gather_lens, *sizes, out, lens, **options)
+        for name, view, expected in zip(("rows", "lens"), got, want, strict=True):
+            assert torch.equal(view, expected), f"{form}: {name}"
+        assert (out[tokens:] == POISON).all() and (lens[tokens:] == POISON).all(), f"{form} wrote past its rows"
+
+
+def test_live_prefix_writes_whole_blocks_of_128_and_leaves_the_rest():
+    positions, requests, _, seq_lens, gather_lens = chunk([2], [601], [129])
+    out, lens = combine_prefill_indices(
+        positions, requests, seq_lens, gather_lens, 200, 50, poisoned(2, 384), poisoned(2), live_prefix=True
+    )
+    assert lens.tolist() == [4 + 128, 4 + 128]
+    whole, _ = reference.combined_rows(positions, requests, seq_lens, gather_lens, 200, 50, 384)
+    assert torch.equal(out[:, :256], whole[:, :256])
+    assert (out[:, 256:] == POISON).all()
+
+
+def test_an_empty_chunk_gives_empty_views():
+    empty = int64()
+    out, lens = combine_prefill_indices(empty, int32(), int32(), int32(), 0, 0, poisoned(2, 128), poisoned(2))
+    assert out.shape == (0, 128) and lens.shape == (0,)
+
+
+@pytest.mark.parametrize("request_index", [-1, 1])
+def test_a_request_outside_the_chunk_gives_an_empty_row(request_index):
+    out, lens = combine_prefill_indices(
+        int64(500), int32(request_index), int32(501), int32(501), 600, 10, poisoned(1, 256), poisoned(1)
+    )
+    assert ids(out[0]) == [] and lens.tolist() == [0]
+
+
+def test_negative_positions_give_an_empty_row():
+    out, lens = combine_prefill_indices(
+        int64(-1, -2), int32(0, 0), int32(5), int32(5), 600, 10, poisoned(2, 128), poisoned(2)
+    )
+    assert [ids(row) for row in out] == [[], []] and lens.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("topk", "width"), [(128, 256), (256, 384), (8192, 8320), (100, 256)])
+def test_output_width_holds_the_row_and_the_window(topk, width):
+    assert combined_width(topk) == width
+
+
+BAD = {
+    "few-rows": ({"out": poisoned(1, 256)}, ValueError, "out holds 1 rows; the chunk has 2 tokens"),
+    "dtype": ({"positions": int32(5, 6)}, TypeError, "positions is torch.int32; it must be torch.int64"),
+    "shape": ({"gather_lens": int32(5, 6)}, ValueError, "gather_lens holds 2 requests, seq_lens 1"),
+    "rows": ({"compressed_rows": 300}, ValueError, "compressed_rows is 300; it must be between 0 and the 200"),
+    "overflow": ({"workspace_rows": 2**31}, ValueError, "workspace_rows is 2147483648; the ids of 1 requests"),
+    "window": ({"window": 100}, ValueError, "window is 100; it must be a power of two"),
+    "ratio": ({"compress_ratio": 0}, ValueError, "compress_ratio is 0"),
+    "requests": ({"token_to_req_indices": int32(0)}, ValueError, "token_to_req_indices holds 1 rows"),
+    "device": (
+        {"seq_lens": torch.empty(1, dtype=torch.int32, device="meta")}, ValueError, "seq_lens is on meta",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_argument_is_named_and_nothing_is_written(changes, error, message):
+    call = {
+        "positions": int64(5, 6),
+        "token_to_req_indices": int32(0, 0),
+        "seq_lens": int32(7),
+        "gather_lens": int32(7),
+        "workspace_rows": 200,
+        "compressed_rows": 50,
+        "out": poisoned(2, 256),
+        "lens": poisoned(2),
+    } | changes
+    with pytest.raises(error, match=message):
+        combine_prefill_indices(**call)
+    assert (call["out"] == POISON).all() and (call["lens"] == POISON).all()
