@@ -42,8 +42,8 @@ def _(deployment_data, mo, state):
 
 
 @app.cell
-def _(fields, opened, page, set_start, state):
-    preset = page.preset_menu(opened["preset"], lambda name: set_start(state.read({"preset": name}, fields)[0]))
+def _(deployment_data, latest, opened, page, set_start):
+    preset = page.preset_menu(opened["preset"], lambda name: set_start(deployment_data.apply_preset(latest, name)))
     return (preset,)
 
 

@@ -20,6 +20,7 @@ from c128a.serve_args import ServeLine
 from c128a.serving import CONSUMERS, GRAPHS, RATIO
 from c128a.step_cost import StepCost
 from c128a.ui import state
+from c128a.ui.presets import PRESETS
 from c128a.width import sequence_range
 
 OWN = "own"  # in place of a release: a builder with a layout and a policy of its own
@@ -112,6 +113,16 @@ def answer(values: Mapping[str, Any]) -> Deployment:
         batch_invariant=values["invariant"] == "yes",
         **builder,
     )
+
+
+def apply_preset(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The settings with those that a preset names over them; the release and the rest stay as they are.
+
+    >>> apply_preset({"release": "0.27.1", "model_len": 1, "preset": "free"}, "len_33792")
+    {'release': '0.27.1', 'model_len': 33792, 'preset': 'len_33792'}
+    """
+    named = PRESETS[name].values if name in PRESETS else {}
+    return {**values, **{key: value for key, value in named.items() if key in values}, "preset": name}
 
 
 def apply_line(values: Mapping[str, Any], line: ServeLine) -> tuple[dict[str, Any], list[str]]:

@@ -65,6 +65,14 @@ def test_the_model_length_can_be_changed_by_keyboard(sheet):
     assert "model_len=33792" in sheet.page.url
 
 
+def test_a_preset_moves_what_it_names_and_keeps_the_release(sheet):
+    sheet.open(PAGE, release="0.27.1", preset="len_70000")
+    sheet.focus("Preset", "combobox")
+    sheet.press("ArrowDown")  # the next one is 33,792 tokens
+    assert "preset=len_33792" in sheet.page.url and "model_len=33792" in sheet.page.url
+    assert "release=0.27.1" in sheet.page.url and "384 columns" in sheet.text
+
+
 def test_an_address_with_state_opens_that_state(sheet):
     sheet.open(PAGE, release="own", layout="packed", policy="pow2", graph="eager", seqs=64, spec=3, model_len=33_792)
     assert "Packed rows of power-of-two width with no graphs" in sheet.lead
