@@ -24,15 +24,12 @@ def _():
     import marimo as mo
 
     from c128a import claims, records
-    from c128a.account import MODELS, NOT_IN_THE_ACCOUNT
+    from c128a.account import NOT_IN_THE_ACCOUNT
     from c128a.measured import UnmeasuredError
     from c128a.ui import page, review_charts, review_data, review_html, review_view, state
-    from c128a.width import POLICIES
 
     return (
-        MODELS,
         NOT_IN_THE_ACCOUNT,
-        POLICIES,
         UnmeasuredError,
         claims,
         mo,
@@ -51,7 +48,8 @@ def _(mo, records, review_data, state):
     every_record = records.load_all()
     fields = review_data.fields(every_record)
     opened, notes = state.read(mo.query_params().to_dict(), fields)
-    return every_record, fields, notes, opened
+    get_start, set_start = mo.state(opened)  # what the controls open with: the address, then each preset
+    return every_record, fields, get_start, notes, opened, set_start
 
 
 @app.cell
@@ -72,7 +70,8 @@ def _(claims, setting, still):
 
 @app.cell
 def _(claims, findings, page, review_data, values):
-    page.header("05_review", "Do the claims hold?", review_data.lead(claims.tally(findings)), values)
+    _lead = f"{review_data.lead(claims.tally(findings))} {review_data.takeaway(findings)}"
+    page.header("05_review", "Do the claims hold?", _lead, values)
     return
 
 
@@ -89,11 +88,11 @@ def _(findings, mo, review_html):
 
 
 @app.cell
-def _(mo, page, review_charts):
+def _(mo, page, review_html):
     mo.vstack(
         [
             mo.md("## What became of the change"),
-            review_charts.releases(),
+            mo.Html(review_html.releases()),
             page.sentence(
                 "For a batch of 32,768 tokens and a capacity of 8,192. PR #50004 let the row stride follow the width, "
                 "and was reverted: a graph keeps the stride of its capture. Since 0.30.0 only the width moves."
@@ -120,61 +119,22 @@ def _(mo, review_view, still):
 
 
 @app.cell
-def _(MODELS, POLICIES, every_record, fields, mo, opened, page, state):
-    model_control = mo.ui.dropdown(list(MODELS), value=opened["model"], label="Model")
-    tokens_control = mo.ui.number(1, 65_536, step=1, value=opened["tokens"], label="Tokens a step")
-    seq_control = page.token_slider(opened["seq"], None, label="Context", most=state.MAX_TOKENS)
-    policy_control = mo.ui.radio(POLICIES, value=opened["policy"], label="Policy", inline=True)
-    record_control = mo.ui.dropdown(
-        {record.title: record.name for record in every_record if record.name in fields["record"].options},
-        value=next(record.title for record in every_record if record.name == opened["record"]),
-        label="Kernel times",
-    )
-    step_control = mo.ui.number(0, 100_000, step=1, value=opened["step_ms"], label="Step, ms (0: estimated)")
-    return model_control, policy_control, record_control, seq_control, step_control, tokens_control
+def _(fields, opened, page, set_start, state):
+    preset = page.preset_menu(opened["preset"], lambda name: set_start(state.read({"preset": name}, fields)[0]))
+    return (preset,)
 
 
 @app.cell
-def _(fields, mo, opened):
-    # Each assumption has a value and the range it may lie in.
-    def _number(name, label):
-        return mo.ui.number(fields[name].least, fields[name].most, step=1, value=opened[name], label=label)
-
-    assumed_controls = mo.ui.dictionary(
-        {
-            "tflops": _number("tflops", "Throughput, TFLOP/s"),
-            "tflops_low": _number("tflops_low", "from"),
-            "tflops_high": _number("tflops_high", "to"),
-            "prefill": _number("prefill", "Prefill share, %"),
-            "prefill_low": _number("prefill_low", "from"),
-            "prefill_high": _number("prefill_high", "to"),
-        }
-    )
-    return (assumed_controls,)
+def _(every_record, fields, get_start, review_view):
+    controls = review_view.controls(get_start(), fields, every_record)
+    return (controls,)
 
 
 @app.cell
-def _(
-    assumed_controls,
-    model_control,
-    opened,
-    policy_control,
-    record_control,
-    seq_control,
-    step_control,
-    tokens_control,
-):
-    _chosen = {
-        "model": model_control.value,
-        "tokens": tokens_control.value,
-        "seq": seq_control.value,
-        "policy": policy_control.value,
-        "record": record_control.value,
-        "step_ms": step_control.value,
-        **assumed_controls.value,
-    }
+def _(controls, opened, preset):
     # An emptied number field has no value: what the page opened with stands in.
-    values = {**opened, **{name: value for name, value in _chosen.items() if value is not None}}
+    _chosen = {name: value for name, value in controls.value.items() if value is not None}
+    values = {**opened, **_chosen, "preset": preset.value}
     return (values,)
 
 
@@ -191,20 +151,8 @@ def _(every_record, review_data, values):
 
 
 @app.cell
-def _(
-    assumed_controls, mo, model_control, page, policy_control, record_control, seq_control, step_control, tokens_control
-):
-    _assumed = assumed_controls.elements
-    mo.vstack(
-        [
-            mo.md("## What it saves: the account of a step"),
-            page.panel(
-                [model_control, tokens_control, policy_control, record_control],
-                [seq_control],
-                [step_control, *_assumed.values()],
-            ),
-        ]
-    )
+def _(controls, mo, preset, review_view, setting):
+    mo.vstack([mo.md("## What it saves: the account of a step"), review_view.control_panel(controls, preset, setting)])
     return
 
 
@@ -226,13 +174,7 @@ def _(NOT_IN_THE_ACCOUNT, mo, page, review_data, review_html, setting, values):
         [
             mo.Html(review_html.contexts(contexts.to_dict("records"), setting.max_seq_len)),
             page.downloads(contexts, "c128a-account", values),
-            mo.accordion(
-                {
-                    "What is assumed, and what is left out": mo.Html(
-                        review_html.assumptions(setting.assumptions, NOT_IN_THE_ACCOUNT)
-                    )
-                }
-            ),
+            mo.accordion({"What the account leaves out": mo.md("\n".join(f"- {note}" for note in NOT_IN_THE_ACCOUNT))}),
         ]
     )
     return
@@ -252,7 +194,10 @@ def _(claims, findings, mo, review_html, setting):
         [
             mo.md("## The review on one page\n\nPrinting this page prints this table alone."),
             mo.Html(review_html.closing(findings, f"Review of vLLM PR #50004 ({_run})")),
-            mo.download(_text.encode(), filename="review-pr50004.md", mimetype="text/markdown", label="Markdown"),
+            mo.hstack(
+                [mo.download(_text.encode(), "review-pr50004.md", mimetype="text/markdown", label="Markdown")],
+                justify="start",
+            ),
             mo.accordion({"The same as Markdown, to copy into a review": mo.md(f"````markdown\n{_text}````")}),
         ]
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from c128a.account import REPORTED_GAIN, decode_step, gain_span, prefill_step, step_for_gain, step_us
 from c128a.claims.core import Claim, Facts, Setting, Verdict
-from c128a.measured import UnmeasuredError
 from c128a.width import capacity_width, sequence_range
 
 CAPACITY = capacity_width(1_048_576)
@@ -25,9 +24,9 @@ def _throughput(setting: Setting) -> Facts:
             policy=setting.policy,
             capacity=CAPACITY,
         )
-    except UnmeasuredError as refused:
-        return {"unmeasured": str(refused)}
-    span = gain_span(account, setting.assumptions, step_length_us=setting.step_length_us)
+        span = gain_span(account, setting.assumptions, step_length_us=setting.step_length_us)
+    except ValueError as refused:  # not measured, or a step shorter than what it saves
+        return {"no_account": str(refused)}
     share = setting.assumptions["prefill_share"].value
     length = setting.step_length_us or step_us(setting.model, setting.tokens, setting.assumptions["pflops"].value)
     return {
@@ -44,8 +43,8 @@ def _throughput(setting: Setting) -> Facts:
 
 
 def _judge_throughput(facts: Facts) -> Verdict:
-    if "unmeasured" in facts:
-        return Verdict("not checked", facts["unmeasured"] + ".")
+    if "no_account" in facts:
+        return Verdict("not checked", facts["no_account"] + ".")
     low, value, high, claimed = (facts[name] for name in ("low", "value", "high", "claimed"))
     spread = f"{low:.2%} to {high:.2%}, {value:.2%} at the values chosen"
     if not facts["saved_us"] > 0:
@@ -63,7 +62,7 @@ def _judge_throughput(facts: Facts) -> Verdict:
 
 def _first_token(setting: Setting) -> Facts:
     facts = dict(_throughput(setting))
-    if "unmeasured" in facts:
+    if "no_account" in facts:
         return facts
     pflops = setting.assumptions["pflops"]
     lengths = [step_us(setting.model, setting.tokens, value) for value in (pflops.low, pflops.value, pflops.high)]

@@ -1,4 +1,4 @@
-"""Chart forms of page 05: bars, ranges, a step by kernel, the history of releases. Torch-free."""
+"""Chart forms of page 05: bars, ranges against a claimed value, a step by kernel. Torch-free."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from typing import Any
 
 import altair as alt
 
-from c128a.releases import RELEASES
 from c128a.ui import theme
 from c128a.ui.picture import Picture, Rows, frame
-from c128a.width import active_topk_width
 
 Evidence = tuple[Any, str]  # a Picture or HTML text, and the sentence under it
 
 BARE = alt.Axis(title=None, labels=False, ticks=False, grid=False, domain=False)
-NAMES = alt.Axis(title=None, ticks=False, domain=False, labelLimit=260)
+NAMES = alt.Axis(title=None, ticks=False, domain=False, labelLimit=260, labelPadding=6)
 
 
 def bars(rows: Rows, *, unit: str, height: int = 26, log: bool = False) -> Picture:
@@ -81,7 +79,7 @@ def parts(rows: Rows, whole_us: float) -> Picture:
         "us_a_step:Q",
         stack="zero",
         scale=alt.Scale(domain=[0, max(totals.values()) * 1.4], nice=False),
-        axis=alt.Axis(title="microseconds a step", format=",d"),
+        axis=alt.Axis(title="microseconds a step", format=",d", tickCount=8),
     )
     y = alt.Y("form:N", sort=None, axis=NAMES)
     return Picture(
@@ -98,50 +96,5 @@ def parts(rows: Rows, whole_us: float) -> Picture:
                 .mark_text(align="left", dx=6, color=theme.INK, fontSize=13)
                 .encode(x=alt.X("us_a_step:Q"), y=y, text="text:N"),
             ).properties(width="container", height=130)
-        )
-    )
-
-
-def releases(max_seq_len: int = 32_768, capacity: int = 8192) -> Picture:
-    """Width and row stride over the releases, for a batch of that length: the stride must not move, and once it did."""
-    rows, marks = [], []
-    for release in RELEASES:
-        width = active_topk_width(max_seq_len, 128, capacity, policy=release.policy)
-        stride = width if release.layout == "packed" else capacity
-        moved = stride != capacity
-        name = f"vLLM {release.name}"
-        rows += [
-            {"release": name, "what": "width built", "columns": width, "moved": False},
-            {"release": name, "what": "row stride", "columns": stride, "moved": moved},
-        ]
-        marks.append({"release": name, "change": release.change, "outcome": "rows move" if moved else ""})
-    x = alt.X("release:N", sort=None, axis=alt.Axis(title=None, labelAngle=0, labelFontWeight="bold"))
-    y = alt.Y(
-        "columns:Q",
-        scale=alt.Scale(type="log", base=2, domain=[128, 30_000], nice=False),
-        axis=alt.Axis(title="columns", values=[256, 1024, 8192], format=",d"),
-    )
-    names = ["width built", "row stride"]
-    colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=[theme.BLUE, theme.ORANGE]))
-    dash = alt.StrokeDash("what:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 4]]))
-    base = alt.Chart(alt.Data(values=rows))
-    mark = alt.Chart(alt.Data(values=marks)).encode(x=x)
-    return Picture(
-        frame(
-            alt.layer(
-                base.mark_line(strokeWidth=3).encode(x=x, y=y, color=colour, strokeDash=dash),
-                base.mark_point(filled=True, size=110, opacity=1).encode(
-                    x=x,
-                    y=y,
-                    color=colour,
-                    shape=alt.Shape("what:N", scale=alt.Scale(domain=names, range=["circle", "square"])),
-                    tooltip=["release:N", "what:N", alt.Tooltip("columns:Q", format=",d")],
-                ),
-                base.transform_filter("datum.moved")
-                .mark_point(shape="cross", size=420, strokeWidth=3, color=theme.WRONG, filled=False)
-                .encode(x=x, y=y),
-                mark.mark_text(color=theme.INK, fontSize=12, y=12).encode(text="change:N"),
-                mark.mark_text(color=theme.INK, fontSize=12, fontWeight="bold", y=152).encode(text="outcome:N"),
-            ).properties(width="container", height=190)
         )
     )

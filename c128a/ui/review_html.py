@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from c128a.account import Assumption
 from c128a.claims import SUBJECTS, Finding, Level, Verdict
+from c128a.releases import RELEASES
 from c128a.ui import theme
+from c128a.width import active_topk_width
 
 # Shape and word besides the colour: a tick, a half-filled disc, a cross, an empty disc.
 ICON: dict[Level, str] = {"holds": "✔", "holds if": "◐", "does not hold": "✘", "not checked": "○"}
@@ -38,9 +39,19 @@ STYLE = f"""<style>
 .review-card dl {{ display: grid; grid-template-columns: 5.5rem 1fr; gap: .35rem .8rem; margin: 0; max-width: 44rem; }}
 .review-card dt {{ opacity: .75; }}
 .review-card dd {{ margin: 0; }}
-.review-numbers {{ display: flex; flex-wrap: wrap; gap: 1.2rem 2.5rem; padding-top: .3rem; }}
-.review-numbers div {{ max-width: 13rem; font-size: .9rem; }}
+.review-numbers {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(6.5rem, 1fr)); gap: 1rem; }}
+.review-numbers div {{ font-size: .9rem; line-height: 1.3; }}
 .review-numbers b {{ display: block; font-size: 1.7rem; font-weight: 600; font-variant-numeric: tabular-nums; }}
+.review-releases {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem 0; }}
+.review-releases > div {{ border-top: 3px solid {theme.FAINT}; padding: 1rem 1.5rem 0 0; position: relative; }}
+.review-releases > div::before {{ content: ""; position: absolute; top: -9px; width: 15px; height: 15px;
+  border-radius: 50%; background: var(--dot); }}
+.review-releases b {{ font-size: 1.05rem; }}
+.review-releases dl {{ display: grid; grid-template-columns: 4.5rem 1fr 3.2rem; gap: .25rem .6rem; margin: .5rem 0;
+  align-items: center; font-size: .9rem; font-variant-numeric: tabular-nums; }}
+.review-releases dt, .review-releases dd {{ margin: 0; }}
+.review-releases i {{ display: block; height: .8rem; min-width: 3px; }}
+.review-releases p {{ margin: 0; font-size: .9rem; line-height: 1.35; }}
 .review-table {{ border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }}
 .review-table td, .review-table th {{ padding: .2rem 1.1rem .2rem 0; text-align: left; vertical-align: top; }}
 .review-table.right td + td, .review-table.right th + th {{ text-align: right; }}
@@ -48,9 +59,12 @@ STYLE = f"""<style>
 .review-table th {{ font-weight: 600; }}
 @media print {{
   @page {{ size: A4 landscape; margin: 10mm; }}
-  body * {{ visibility: hidden; }}
-  .review-closing, .review-closing * {{ visibility: visible; color: black; }}
-  .review-closing {{ position: fixed; inset: 0; background: white; font-size: 8.5pt; }}
+  body *:not(:has(.review-closing)):not(.review-closing):not(.review-closing *) {{ display: none !important; }}
+  *:has(.review-closing) {{ display: block !important; position: static !important; overflow: visible !important;
+    height: auto !important; max-width: none !important; margin: 0 !important; padding: 0 !important;
+    background: white !important; }}
+  .review-closing, .review-closing * {{ color: black !important; font-size: 8.5pt; line-height: 1.25; }}
+  .review-closing td, .review-closing th {{ padding: .15rem .6rem .15rem 0; }}
 }}
 </style>"""
 
@@ -92,6 +106,30 @@ def card(finding: Finding) -> str:
     )
 
 
+def releases(max_seq_len: int = 32_768, capacity: int = 8192) -> str:
+    """The history: for each release the width it builds for such a batch, its row stride, and what became of it."""
+    boxes = []
+    for release in RELEASES:
+        width = active_topk_width(max_seq_len, 128, capacity, policy=release.policy)
+        stride = width if release.layout == "packed" else capacity
+        moves, saves = stride != capacity, width != capacity
+        dot = theme.WRONG if moves else theme.RIGHT if saves else theme.GREY
+        lines = "".join(
+            f'<dt>{name}</dt><dd><i style="width:{100 * value / capacity:.1f}%;background:{colour}"></i></dd>'
+            f"<dd>{value:,}</dd>"
+            for name, value, colour in (
+                ("width", width, theme.BLUE),
+                ("row stride", stride, theme.WRONG if moves else theme.SKY),
+            )
+        )
+        verdict = "✘ rows move with the batch; " if moves else "✔ rows stay, and are short; " if saves else ""
+        boxes.append(
+            f'<div style="--dot:{dot}"><b>vLLM {escape(release.name)}</b> · {escape(release.change)}<dl>{lines}</dl>'
+            f"<p>{verdict}{escape(release.outcome)}</p></div>"
+        )
+    return f'<div class="review-releases">{"".join(boxes)}</div>'
+
+
 def numbers(pairs: Mapping[str, str]) -> str:
     """Evidence as a few large numbers, each with what it counts."""
     cells = "".join(f"<div><b>{escape(value)}</b>{escape(name)}</div>" for name, value in pairs.items())
@@ -113,13 +151,13 @@ def contexts(rows: Sequence[Mapping[str, Any]], chosen: int) -> str:
     for row in rows:
         name = f"{row['context']:,}" + (" ◂ chosen" if row["context"] == chosen else "")
         if row["why"]:
-            body.append((name, "", "", "not measured", "", "", ""))
+            body.append((name, "", "", "no answer", "", "", ""))
             continue
         gains = [f"{row[f'{form}_gain']:.2%} ({row[f'{form}_low']:.2%} – {row[f'{form}_high']:.2%})" for form in FORMS]
         body.append(
             (
                 name,
-                f"{row['width']:,}",
+                f"{row['width']:,.0f}",
                 f"{row['builder_saved_us']:,.1f} µs",
                 f"{row['combine_saved_us']:,.0f} µs",
                 gains[0],
@@ -131,16 +169,6 @@ def contexts(rows: Sequence[Mapping[str, Any]], chosen: int) -> str:
 
 
 FORMS = ("adaptive", "positions")
-
-
-def assumptions(items: Mapping[str, Assumption], left_out: Sequence[str]) -> str:
-    """What the account assumes: value, range and reason of each number, and what it leaves out."""
-    rows = [
-        (item.label, f"{item.value:g} {item.unit}", f"{item.low:g} to {item.high:g}", item.why)
-        for item in items.values()
-    ]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in left_out)
-    return f"{table(('assumed', 'value', 'range', 'because'), rows, right=False)}<ul>{notes}</ul>"
 
 
 def closing(findings: Sequence[Finding], heading: str) -> str:

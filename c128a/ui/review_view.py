@@ -1,17 +1,71 @@
-"""The evidence of a claim on page 05: its picture, and the sentence that says what to see in it. Torch-free."""
+"""Page 05 put together: a claim beside its evidence, and the controls of the account. Needs marimo, not torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import marimo as mo
 
-from c128a.claims import Facts, Finding
-from c128a.ui import page, review_html
+from c128a.account import MODELS
+from c128a.claims import Facts, Finding, Setting
+from c128a.records import Record
+from c128a.ui import page, review_html, state
 from c128a.ui import review_buffer_pictures as buffers
 from c128a.ui import review_cost_pictures as costs
 from c128a.ui import review_width_pictures as widths
 from c128a.ui.review_charts import Evidence
+from c128a.ui.review_data import contexts_offered
+from c128a.width import POLICIES
+
+
+def controls(opened: Mapping[str, Any], fields: Mapping[str, state.Field], records: Sequence[Record]) -> Any:
+    """The controls of the account by the name they have in the address, opened with these values."""
+
+    def number(name: str, label: str) -> Any:
+        field = fields[name]
+        assert isinstance(field, state.Integer)
+        return mo.ui.number(field.least, field.most, step=1, value=opened[name], label=label)
+
+    lengths = {f"{context:,}": context for context in contexts_offered(opened["seq"])}
+    answering = {record.title: record.name for record in records if record.name in _options(fields["record"])}
+    return mo.ui.dictionary(
+        {
+            "model": mo.ui.dropdown(list(MODELS), value=opened["model"], label="Model"),
+            "tokens": number("tokens", "Tokens a step"),
+            "seq": mo.ui.dropdown(lengths, value=f"{opened['seq']:,}", label="Context, tokens"),
+            "policy": mo.ui.radio(POLICIES, value=opened["policy"], label="Policy", inline=True),
+            "record": mo.ui.dropdown(
+                answering, value=next(t for t, name in answering.items() if name == opened["record"]), label="Times"
+            ),
+            "step_ms": number("step_ms", "Step as measured, ms (0: estimate it)"),
+            "tflops": number("tflops", "Throughput, TFLOP/s"),
+            "tflops_low": number("tflops_low", "at least"),
+            "tflops_high": number("tflops_high", "at most"),
+            "prefill": number("prefill", "Time in prefill steps, %"),
+            "prefill_low": number("prefill_low", "at least"),
+            "prefill_high": number("prefill_high", "at most"),
+        }
+    )
+
+
+def control_panel(chosen: Any, preset: Any, setting: Setting) -> mo.Html:
+    """The controls in one box, each assumption with its range and its reason."""
+    at = chosen.elements
+    why = {key: mo.md(f"<small>{assumption.why}</small>") for key, assumption in setting.assumptions.items()}
+    return page.panel(
+        [preset, at["policy"], at["record"]],
+        [at["model"], at["tokens"], at["seq"]],
+        [at["step_ms"]],
+        [at["tflops"], at["tflops_low"], at["tflops_high"]],
+        [why["pflops"]],
+        [at["prefill"], at["prefill_low"], at["prefill_high"]],
+        [why["prefill_share"]],
+    )
+
+
+def _options(field: state.Field) -> tuple[state.Value, ...]:
+    return field.options if isinstance(field, state.Choice) else ()
 
 
 def block(finding: Finding) -> mo.Html:
@@ -28,8 +82,8 @@ def evidence(finding: Finding) -> Evidence:
         return review_html.numbers(
             {finding.facts["missing"]: "–"}
         ), "Run the page where torch and triton are installed."
-    if "unmeasured" in finding.facts:
-        return review_html.numbers({finding.facts["unmeasured"]: "–"}), "Choose a setting between measured points."
+    if "no_account" in finding.facts:
+        return review_html.numbers({finding.facts["no_account"]: "–"}), "Choose another setting of the account."
     return _PICTURES[finding.claim.key](finding.facts)
 
 

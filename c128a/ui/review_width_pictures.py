@@ -31,7 +31,7 @@ def loop_32(facts: Facts) -> Evidence:
     rows = []
     for key, name in names.items():
         before, after = facts[key]
-        text = f"{before / after:.3g} ×  ({before:,g} → {after:,g}{' µs' if key == 'us' else ''})"
+        text = f"{before / after:.2g} × ({before:,g} → {after:,g}{' µs' if key == 'us' else ''})"
         rows.append({"name": name, "value": before / after, "text": text, "colour": theme.BLUE})
     return bars(
         rows, unit="times less"
