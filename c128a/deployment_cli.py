@@ -118,7 +118,7 @@ def _cost_lines(costs: Sequence[StepCost]) -> list[str]:
         if cost.combine_us is not None:
             steps = ", ".join(f"{name} {cost.total_us(name):,.0f} µs" for name in MODELS)
             times += f", combine {cost.combine_us:.3g} µs a C128A layer; together {steps}"
-        lines.append(_wrapped(f"  {case}: {times} ({cost.basis}; {cost.record})"))
+        lines.append(_wrapped(f"  {case}: {times} ({cost.basis}; {'; '.join(cost.records)})"))
     return lines
 
 

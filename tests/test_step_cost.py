@@ -65,7 +65,7 @@ def test_a_decode_step_has_no_combine():
 def test_a_fixed_width_takes_the_times_of_that_capacity_and_no_other():
     assert costs(release="0.28.0", max_model_len=70_000)["prefill", "typical"].combine_us == 90.0
     other = costs(release="0.28.0", max_model_len=1_048_576)["prefill", "typical"]
-    assert other.combine_us is None and "8,192 columns were not measured" in other.basis
+    assert other.combine_us is None and "was measured at 640 columns only" in other.basis
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_fixed_width_takes_the_times_of_that_capacity_and_no_other():
 def test_outside_the_measured_points_there_is_no_time_but_a_reason(settings, key):
     cost = costs(**settings)[key]
     assert cost.builder_us is None and cost.total_us("V4-Pro") is None
-    assert cost.basis.startswith("not measured: ") and cost.record == ""
+    assert cost.basis.startswith("not measured: ") and cost.records == ()
 
 
 def test_a_short_model_length_has_one_case():
@@ -92,14 +92,41 @@ def test_a_row_that_cannot_hold_the_sequence_has_no_time():
 
 
 def test_without_records_there_is_a_reason():
-    assert costs(records=())["prefill", "typical"].basis == "not measured: no record holds kernel times"
+    assert (
+        costs(records=())["prefill", "typical"].basis
+        == "not measured: no record holds times of the builder (row_loop_adaptive)"
+    )
 
 
 def test_the_first_record_that_answers_is_used():
     narrow = Record("narrow", {"gpu": "another card"}, (row("builder", "row_loop_adaptive", 1.0, decode=512),))
     found = costs(records=(narrow, HAND), max_num_seqs=512)
-    assert found["decode", "typical"].record == "narrow, another card"
-    assert found["prefill", "typical"].record == "hand, a card"
+    assert found["decode", "typical"].records == ("narrow, another card",)
+    assert found["prefill", "typical"].records == ("hand, a card",)
+
+
+def test_builder_and_combine_may_come_from_two_records():
+    builder = Record("builder", {"gpu": "a card"}, tuple(row for row in HAND.rows if row["kernel"] == "builder"))
+    combine = Record("combine", {"gpu": "a card"}, tuple(row for row in HAND.rows if row["kernel"] == "combine"))
+    cost = costs(records=(builder, combine))["prefill", "typical"]
+    assert (cost.builder_us, cost.combine_us) == (5.0, 10.0)
+    assert cost.records == ("builder, a card", "combine, a card")
+
+
+def test_a_builder_of_ones_own_takes_the_times_of_this_package():
+    mine = Record("mine", {"gpu": "a card"}, (*HAND.rows, row("builder", "tiled", 1.5, prefill=1000)))
+    own = {"release": None, "layout": "pitched", "policy": "pow2"}
+    assert costs(records=(mine,), **own)["prefill", "typical"].builder_us == 1.5
+    assert "no record holds times of the builder (tiled)" in costs(**own)["prefill", "typical"].basis
+
+
+def test_cold_times_and_batches_of_mixed_lengths_are_left_out():
+    rows = (
+        {**row("builder", "row_loop_adaptive", 9.0, decode=512), "cache": "cold"},
+        {**row("builder", "row_loop_adaptive", 8.0, decode=512), "cache": "warm", "short_seq_len": 4096},
+        {**row("builder", "row_loop_adaptive", 7.0, decode=512), "cache": "warm", "short_seq_len": None},
+    )
+    assert costs(records=(Record("mine", {"gpu": "a card"}, rows),))["decode", "typical"].builder_us == 7.0
 
 
 def test_the_run_of_the_pull_request():

@@ -270,12 +270,13 @@ def warm_up_list(found: Deployment) -> str:
 def cost_sentence(found: Deployment, costs: Sequence[StepCost]) -> str:
     """Where the times come from, and what is missing, in Markdown."""
     measured = [cost for cost in costs if cost.builder_us is not None]
-    records = sorted({cost.record for cost in measured})
+    records = dict.fromkeys(title for cost in measured for title in cost.records)
+    builder = "released row loop" if found.setup.release else "builder of this package"
     parts = []
     if measured:
         parts.append(
-            f"Source: {'; '.join(records)}. The released row loop runs once a step, the prefill combine once in each "
-            "C128A layer (20 in V4-Flash, 31 in V4-Pro), over rows filled to their width. A decode step has no combine"
+            f"Source: {'; '.join(records)}. The {builder} runs once a step, the prefill combine once in each C128A "
+            "layer (20 in V4-Flash, 31 in V4-Pro), over rows filled to their width. A decode step has no combine"
             + (", and FlashMLA's decode reads lens, not width." if found.setup.consumer.startswith("flashmla") else ".")
         )
     told: dict[str, list[str]] = {}

@@ -150,9 +150,9 @@ def test_the_sentence_under_the_widths_names_what_the_list_misses():
 
 def test_costs_are_rounded_and_their_basis_is_told_once():
     costs = [
-        StepCost("decode", "worst", 512, 1_048_576, 8192, None, None, "not measured: why", ""),
-        StepCost("prefill", "worst", 8192, 1_048_576, 8192, None, None, "not measured: why", ""),
-        StepCost("prefill", "typical", 8192, 32_768, 256, 6.54, 13.2, "measured", "a card"),
+        StepCost("decode", "worst", 512, 1_048_576, 8192, None, None, "not measured: why", ()),
+        StepCost("prefill", "worst", 8192, 1_048_576, 8192, None, None, "not measured: why", ()),
+        StepCost("prefill", "typical", 8192, 32_768, 256, 6.54, 13.2, "measured", ("a card",)),
     ]
     rows = data.cost_rows(costs)
     assert rows[2] == ("prefill, typical", "8,192", "32,768", "256", "6.5 µs", "13.2 µs", "271 µs", "416 µs")
