@@ -23,7 +23,7 @@ from c128a.records import load
 from c128a.times import KernelTimes
 from c128a.width import POLICIES
 
-TIMES = KernelTimes.from_record(load("elsewhere"))
+TIMES = KernelTimes.of([load("elsewhere")])
 PRO, FLASH = MODELS["V4-Pro"], MODELS["V4-Flash"]
 
 

@@ -170,7 +170,7 @@ def test_records_and_account_need_neither_torch_nor_triton():
     code = (
         "import sys; sys.modules['torch'] = sys.modules['triton'] = None\n"
         "from c128a import account, records, times\n"
-        "times = times.KernelTimes.from_record(records.load('elsewhere'))\n"
+        "times = times.KernelTimes.of([records.load('elsewhere')])\n"
         "print(round(account.prefill_step(account.MODELS['V4-Pro'], 8192, 32768, times).saved_us, 1))"
     )
     root = Path(__file__).resolve().parents[1]

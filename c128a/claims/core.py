@@ -11,13 +11,14 @@ nothing else. Whoever doubts a verdict changes a fact and judges again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from c128a.account import ASSUMPTIONS, MODELS, PR_RUN, Assumption, Model
-from c128a.records import Record, load
-from c128a.times import KernelTimes
+from c128a.records import Record, load_all
+from c128a.times import KernelTimes, groups
 from c128a.width import Policy
 
 Facts = Mapping[str, Any]
@@ -45,9 +46,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the claims about cost are judged with: measured times, the run, and what is assumed about it."""
+    """What the claims about cost are judged with: a group of records, the run, and what is assumed about it.
 
-    times: KernelTimes
+    The decode kernel of FlashMLA was measured elsewhere only, so that record is always at hand.
+    """
+
+    records: Sequence[Record]
     elsewhere: Record
     model: Model = MODELS[PR_RUN.model]
     tokens: int = PR_RUN.tokens
@@ -56,11 +60,17 @@ class Setting:
     assumptions: Mapping[str, Assumption] = field(default_factory=lambda: ASSUMPTIONS)
     step_length_us: float | None = None
 
+    @cached_property
+    def times(self) -> KernelTimes:
+        """The kernel times of the records."""
+        return KernelTimes.of(self.records)
+
     @classmethod
-    def default(cls) -> Setting:
-        """V4-Pro as the pull request ran it, with the figures from elsewhere."""
-        record = load("elsewhere")
-        return cls(KernelTimes.from_record(record), record)
+    def default(cls, group: str | None = None) -> Setting:
+        """V4-Pro as the pull request ran it, with a group of `c128a.times.groups`: the first where none is named."""
+        every = load_all()
+        known = groups(every)
+        return cls(known[group or next(iter(known))], every[-1])
 
 
 @dataclass(frozen=True)

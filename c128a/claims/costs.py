@@ -131,8 +131,10 @@ def _judge_long(facts: Facts) -> Verdict:
 
 def _regression(setting: Setting) -> Facts:
     cells: dict[tuple[int, int, int], dict[str, float]] = {}
-    for row in setting.elsewhere.where(sheet="builder", kernel="builder"):
-        cells.setdefault((row["decode"], row["prefill"], row["max_seq_len"]), {})[row["variant"]] = row["us"]
+    for record in setting.records:
+        for row in record.where(sheet="builder", kernel="builder"):
+            if row.get("cache") != "cold" and not row.get("short_seq_len"):
+                cells.setdefault((row["decode"], row["prefill"], row["max_seq_len"]), {})[row["variant"]] = row["us"]
     return {
         "ratios": {cell: us["row_loop_adaptive"] / us["row_loop_fixed"] for cell, us in cells.items()},
         "variants": max(row["compiled_variants"] for row in setting.elsewhere.where(sheet="variants")),

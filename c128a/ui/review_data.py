@@ -20,8 +20,8 @@ from c128a.account import (
     step_us,
 )
 from c128a.claims import Finding, Level, Setting
-from c128a.records import ELSEWHERE, Record
-from c128a.times import KernelTimes
+from c128a.records import Record
+from c128a.times import groups
 from c128a.ui import state
 
 CONTEXTS = (8_192, 32_768, 131_072, 1_048_576)  # tokens; where the combine was measured
@@ -29,8 +29,8 @@ FORMS = {"before": "fixed width", "after": "adaptive width", "from_positions": "
 
 
 def fields(records: Sequence[Record]) -> dict[str, state.Field]:
-    """The URL parameters of the page: the shared ones, the run, the assumptions in whole units, and the record."""
-    names = tuple(record.name for record in records if KernelTimes.from_record(record).combine.points)
+    """The URL parameters of the page: the shared ones, the run, the assumptions in whole units, the kernel times."""
+    known = tuple(groups(records))
     pflops, share = ASSUMPTIONS["pflops"], ASSUMPTIONS["prefill_share"]
     tera, percent = (100, 100_000), (0, 100)
     return {
@@ -44,21 +44,20 @@ def fields(records: Sequence[Record]) -> dict[str, state.Field]:
         "prefill": state.Integer(round(share.value * 100), *percent),
         "prefill_low": state.Integer(round(share.low * 100), *percent),
         "prefill_high": state.Integer(round(share.high * 100), *percent),
-        "record": state.Choice(names[0], names),
+        "times": state.Choice(known[0], known),
     }
 
 
 def setting_of(values: Mapping[str, Any], records: Sequence[Record]) -> Setting:
     """The setting that these values of `fields` describe; a range is widened to hold its value."""
-    by_name = {record.name: record for record in records}
 
     def assumed(key: str, name: str, unit: float) -> Assumption:
         value, low, high = (values[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
         return replace(ASSUMPTIONS[key], value=value, low=min(value, low, high), high=max(value, low, high))
 
     return Setting(
-        KernelTimes.from_record(by_name[values["record"]]),
-        by_name[ELSEWHERE],
+        groups(records)[values["times"]],
+        next(record for record in records if record.elsewhere),
         MODELS[values["model"]],
         values["tokens"],
         values["seq"],

@@ -10,6 +10,7 @@ import marimo as mo
 from c128a.account import MODELS
 from c128a.claims import Facts, Finding, Setting
 from c128a.records import Record
+from c128a.times import groups, titled
 from c128a.ui import page, review_html, state
 from c128a.ui import review_buffer_pictures as buffers
 from c128a.ui import review_cost_pictures as costs
@@ -28,15 +29,17 @@ def controls(opened: Mapping[str, Any], fields: Mapping[str, state.Field], recor
         return mo.ui.number(field.least, field.most, step=1, value=opened[name], label=label)
 
     lengths = {f"{context:,}": context for context in contexts_offered(opened["seq"])}
-    answering = {record.title: record.name for record in records if record.name in _options(fields["record"])}
+    answering = {titled(members): name for name, members in groups(records).items()}
     return mo.ui.dictionary(
         {
             "model": mo.ui.dropdown(list(MODELS), value=opened["model"], label="Model"),
             "tokens": number("tokens", "Tokens a step"),
             "seq": mo.ui.dropdown(lengths, value=f"{opened['seq']:,}", label="Context, tokens"),
             "policy": mo.ui.radio(POLICIES, value=opened["policy"], label="Policy", inline=True),
-            "record": mo.ui.dropdown(
-                answering, value=next(t for t, name in answering.items() if name == opened["record"]), label="Times"
+            "times": mo.ui.dropdown(
+                answering,
+                value=next(t for t, name in answering.items() if name == opened["times"]),
+                label="Kernel times",
             ),
             "step_ms": number("step_ms", "Step as measured, ms (0: estimate it)"),
             "tflops": number("tflops", "Throughput, TFLOP/s"),
@@ -54,7 +57,7 @@ def control_panel(chosen: Any, preset: Any, setting: Setting) -> mo.Html:
     at = chosen.elements
     why = {key: mo.md(f"<small>{assumption.why}</small>") for key, assumption in setting.assumptions.items()}
     return page.panel(
-        [preset, at["policy"], at["record"]],
+        [preset, at["policy"], at["times"]],
         [at["model"], at["tokens"], at["seq"]],
         [at["step_ms"]],
         [at["tflops"], at["tflops_low"], at["tflops_high"]],
@@ -62,10 +65,6 @@ def control_panel(chosen: Any, preset: Any, setting: Setting) -> mo.Html:
         [at["prefill"], at["prefill_low"], at["prefill_high"]],
         [why["prefill_share"]],
     )
-
-
-def _options(field: state.Field) -> tuple[state.Value, ...]:
-    return field.options if isinstance(field, state.Choice) else ()
 
 
 def block(finding: Finding) -> mo.Html:

@@ -13,7 +13,7 @@ CLAIM = {claim.key: claim for claim in CLAIMS}
 
 @pytest.fixture(scope="module")
 def setting():
-    return Setting.default()
+    return Setting.default("elsewhere")
 
 
 def test_nearly_all_of_the_saving_is_in_the_prefill_combine(setting):

@@ -10,7 +10,7 @@ FACTS = {claim.key: claim.gather for claim in CLAIMS}
 
 @pytest.fixture(scope="module")
 def setting():
-    return Setting.default()
+    return Setting.default("elsewhere")
 
 
 def test_columns_trips_and_time_shrink_by_three_different_factors(setting):

@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def findings():
-    return review(Setting.default())
+    return review(Setting.default("elsewhere"))
 
 
 @pytest.fixture(scope="module")
 def setting():
-    return Setting.default()
+    return Setting.default("elsewhere")
 
 
 def drawn(shown):
