@@ -213,7 +213,7 @@ def cost_rows(costs: Sequence[StepCost]) -> list[tuple[str, ...]]:
         totals = [cost.total_us("V4-Flash"), cost.total_us("V4-Pro")]
         rows.append(
             (
-                f"{cost.step}, {cost.case}",
+                f"{cost.case} {cost.step}",
                 f"{cost.rows:,}",
                 f"{cost.max_seq_len:,}",
                 f"{cost.width:,}",

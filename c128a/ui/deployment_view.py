@@ -80,9 +80,10 @@ def glance(found: Deployment) -> str:
     """Four numbers of the setup as HTML."""
     setup, widths = found.setup, found.widths
     ours, released = rows_bytes(found)
+    reach = width_list(widths) if len(widths) <= 8 else f"{widths[0]:,} to {widths[-1]:,}"
     numbers = (
         ("Capacity", f"{found.capacity:,} columns", f"sequences of up to {setup.longest_sequence:,} tokens"),
-        ("Widths", f"{len(widths):,}", f"{width_list(widths)} columns"),
+        ("Widths", f"{len(widths):,}", f"{reach} columns"),
         ("Decode rows", f"{setup.decode_rows:,} at most", f"{setup.max_num_batched_tokens:,} tokens in a batch"),
         ("Buffers", size(ours), f"the released builder: {size(released)}"),
     )
@@ -218,11 +219,12 @@ def widths_chart(found: Deployment) -> Picture:
         width = f"{row['width']:,}"
         rows.append({**row, "text": "" if crowded else width, "tip": f"{width} columns: {reach}"})
     ends = rows[0]["width"], max(row["width"] for row in rows)
-    return Picture(_widths_frame(min(ends), max(ends), found.setup.warmup_widths is not None), rows=rows)
+    listed = found.setup.warmup_widths is not None
+    return Picture(_widths_frame(min(ends), max(ends), listed, 150 if len(rows) <= LABELLED else 25), rows=rows)
 
 
 @lru_cache(maxsize=32)
-def _widths_frame(least: int, most: int, listed: bool) -> Spec:
+def _widths_frame(least: int, most: int, listed: bool, mark_size: int) -> Spec:
     x = alt.X(
         "width:Q",
         scale=alt.Scale(type="log", base=2, domain=[least / 1.25, most * 1.25], nice=False),
@@ -235,7 +237,7 @@ def _widths_frame(least: int, most: int, listed: bool) -> Spec:
     rows = alt.Chart(alt.NamedData("rows"))
     return frame(
         alt.layer(
-            rows.mark_point(filled=True, size=150, opacity=1, y=50).encode(
+            rows.mark_point(filled=True, size=mark_size, opacity=1, y=50).encode(
                 x=x, color=colour, shape=shape, tooltip=alt.Tooltip("tip:N", title="width")
             ),
             rows.mark_text(y=28, color=theme.INK, fontSize=13).encode(x=x, text="text:N"),
@@ -282,6 +284,6 @@ def cost_sentence(found: Deployment, costs: Sequence[StepCost]) -> str:
     told: dict[str, list[str]] = {}
     for cost in costs:
         if cost.basis != "measured":
-            told.setdefault(cost.basis, []).append(f"{cost.step}, {cost.case}")
-    parts.append("\n".join(f"- {' and '.join(which)}: {basis}" for basis, which in told.items()))
+            told.setdefault(cost.basis, []).append(f"{cost.case} {cost.step}")
+    parts.append("\n".join(f"- {', '.join(which)}: {basis}" for basis, which in told.items()))
     return "\n\n".join(parts)

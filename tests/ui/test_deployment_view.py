@@ -155,10 +155,10 @@ def test_costs_are_rounded_and_their_basis_is_told_once():
         StepCost("prefill", "typical", 8192, 32_768, 256, 6.54, 13.2, "measured", ("a card",)),
     ]
     rows = data.cost_rows(costs)
-    assert rows[2] == ("prefill, typical", "8,192", "32,768", "256", "6.5 µs", "13.2 µs", "271 µs", "416 µs")
+    assert rows[2] == ("typical prefill", "8,192", "32,768", "256", "6.5 µs", "13.2 µs", "271 µs", "416 µs")
     assert rows[0][4:] == ("not measured", "none", "not measured", "not measured")
     text = view.cost_sentence(check(release="0.30.0"), costs)
-    assert "Source: a card." in text and "- decode, worst and prefill, worst: not measured: why" in text
+    assert "Source: a card." in text and "- worst decode, worst prefill: not measured: why" in text
 
 
 def test_the_notebook_runs_without_torch_and_pressing_nothing():
