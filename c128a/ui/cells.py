@@ -211,10 +211,14 @@ def runs(scene: Scene) -> tuple[Run, ...]:
             start = row * layout.row_stride
             edges.update((start, start + lens[row], start + layout.width))
     ordered = sorted(edge for edge in edges if edge <= scene.cells)
-    found = []
+    found: list[Run] = []
     for start, stop in pairwise(ordered):
         cell = cell_at(scene, start)
-        found.append(Run(start, stop, cell.kind, cell.row, cell.col))
+        last = found[-1] if found else None
+        if last and (last.kind, last.row) == (cell.kind, cell.row):  # an edge of the earlier build, overwritten here
+            found[-1] = last._replace(stop=stop)
+        else:
+            found.append(Run(start, stop, cell.kind, cell.row, cell.col))
     return tuple(found)
 
 

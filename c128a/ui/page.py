@@ -90,7 +90,8 @@ def downloads(
 ) -> mo.Html:
     """Buttons for a chart's data as CSV, and as JSON with the settings under "settings" and the data under "rows".
 
-    frame: the data, or a function that makes them on demand; name: the file name without its suffix; what: the data in words, for the buttons.
+    frame: the data, or a function that makes them on demand; name: the file name without its suffix; what: the data in
+    words, for the buttons.
 
     The bytes are made when the button is pressed, so that a page does not pay for them at each change.
     """

@@ -29,12 +29,14 @@ FAINT = "#8C8C8C3D"  # a surface that recedes on both backgrounds
 ID = BLUE
 PAD = SKY
 STALE = GREY
+STALE_PAD = "#8C8C8C80"
 UNWRITTEN = FAINT
 ON_ID = "#FFFFFF"  # text on ID
 ON_PAD = "#00334D"  # text on PAD
 
 # A reader's verdict.
 RIGHT = GREEN
+LUCK = PURPLE
 WRONG = VERMILLION
 
 ALARM = "#A63A00"  # ground under white text, in an error that must not be overlooked

@@ -1,0 +1,260 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["c128a", "marimo>=0.25"]
+#
+# [tool.marimo.runtime]
+# pythonpath = ["."]
+#
+# [tool.marimo.display]
+# theme = "system"
+#
+# [tool.marimo.opengraph]
+# title = "2 · Where does a cell lie?"
+# description = "Packed, pitched and fixed rows in one buffer, stale cells, and a reader with a frozen stride."
+# ///
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(width="full", app_title="Where does a cell lie?")
+
+
+@app.cell
+def _():
+    import marimo as mo
+
+    from c128a.ui import cells, layout_data, layout_page, layout_text, layout_view, page, state
+    from c128a.ui.picture import Clickable
+
+    return Clickable, cells, layout_data, layout_page, layout_text, layout_view, mo, page, state
+
+
+@app.cell
+def _(layout_page, mo, state):
+    opened, notes = state.read(mo.query_params().to_dict(), layout_page.FIELDS)
+    return notes, opened
+
+
+@app.cell
+def _(mo, opened):
+    # `start`: what the controls open with, the address first and then each preset. A slider and a number show one
+    # sequence length, two pictures and a number one cell; each pair shares a value and neither rebuilds itself.
+    get_start, set_start = mo.state(opened)
+    get_seq, set_seq = mo.state(opened["seq"])
+    get_slid, set_slid = mo.state(opened["seq"])
+    get_typed, set_typed = mo.state(opened["seq"])
+    get_cell, set_cell = mo.state((opened["layout"], opened["at"]))
+    get_clicked, set_clicked = mo.state((opened["layout"], opened["at"]))
+    return (
+        get_cell,
+        get_clicked,
+        get_seq,
+        get_slid,
+        get_start,
+        get_typed,
+        set_cell,
+        set_clicked,
+        set_seq,
+        set_slid,
+        set_start,
+        set_typed,
+    )
+
+
+@app.cell
+def _(layout_page, opened, page, set_seq, set_slid, set_start, set_typed, state):
+    def _choose(name):
+        _values, _ = state.read({"preset": name}, layout_page.FIELDS)
+        set_start(_values)
+        for _set in (set_seq, set_slid, set_typed):
+            _set(_values["seq"])
+
+    preset = page.preset_menu(opened["preset"], _choose)
+    return (preset,)
+
+
+@app.cell
+def _(get_typed, page, set_seq, set_slid, state):
+    slider = page.token_slider(
+        get_typed(),
+        lambda value: (set_slid(value), set_seq(value)),
+        label="Longest sequence now",
+        most=state.MAX_TOKENS,
+    )
+    return (slider,)
+
+
+@app.cell
+def _(get_slid, page, set_seq, set_typed, state):
+    number = page.token_input(
+        get_slid(),
+        lambda value: value is not None and (set_typed(value), set_seq(value)),
+        label="exactly",
+        least=0,
+        most=state.MAX_TOKENS,
+    )
+    return (number,)
+
+
+@app.cell
+def _(get_start, layout_page):
+    controls = layout_page.controls(get_start())
+    return (controls,)
+
+
+@app.cell
+def _(get_seq):
+    max_seq_len = get_seq()
+    return (max_seq_len,)
+
+
+@app.cell
+def _(controls, layout_page, max_seq_len):
+    setting = layout_page.Setting.of(max_seq_len, controls.value)
+    return (setting,)
+
+
+@app.cell
+def _(get_cell, preset, setting):
+    chosen_layout, chosen_at = get_cell()
+    chosen_at = min(chosen_at, setting.cells - 1)
+    values = {"preset": preset.value, **setting.values, "layout": chosen_layout, "at": chosen_at}
+    return chosen_at, chosen_layout, values
+
+
+@app.cell
+def _(layout_text, page, setting, values):
+    page.remember(values)
+    page.header(
+        "02_layout",
+        "Where does a cell lie?",
+        layout_text.lead(setting.scenes, setting.drawn_seq, setting.drawn_then),
+        {**values, "layout": "packed" if values["layout"] == "packed" else "pitched"},
+    )
+    return
+
+
+@app.cell
+def _(controls, mo, number, page, preset, slider):
+    page.panel(mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5), controls, [preset])
+    return
+
+
+@app.cell
+def _(notes, page, setting):
+    page.stack(page.notes(notes), page.alarm(setting.too_narrow))
+    return
+
+
+@app.cell
+def _(chosen_at, chosen_layout, layout_text, layout_view, mo, page, setting):
+    mo.vstack(
+        [
+            mo.md("## One line of memory"),
+            layout_view.strip(setting.scenes, chosen_layout, chosen_at, show_reader=setting.show_reader),
+            page.sentence(layout_text.strip_sentence(setting.scenes)),
+        ]
+    )
+    return
+
+
+@app.cell
+def _(Clickable, layout_view, mo, setting):
+    rows_chart = mo.ui.altair_chart(
+        Clickable(layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader)),
+        chart_selection=False,
+        legend_selection=False,
+    )
+    return (rows_chart,)
+
+
+@app.cell
+def _(layout_data, layout_text, layout_view, mo, page, rows_chart, setting):
+    mo.vstack(
+        [
+            mo.md("## The same buffer, row by row"),
+            rows_chart,
+            page.sentence(
+                layout_text.mark_sentence(setting.scenes[1], layout_data.columns_a_mark(setting.capacity))
+                + layout_view.grid_note(setting.capacity, setting.grid)
+            ),
+            page.sentence(layout_text.reader_sentence(setting.scenes)) if setting.show_reader else mo.md(""),
+            page.table(
+                ["the reader's", "in fixed rows", "in packed rows", "in pitched rows"],
+                layout_text.found_table(setting.scenes),
+                label="What the reader finds",
+            )
+            if setting.show_reader
+            else mo.md(""),
+        ]
+    )
+    return
+
+
+@app.cell
+def _(layout_page, rows_chart, set_cell, set_clicked):
+    layout_page.on_pick(rows_chart.selections, set_cell, set_clicked)
+    return
+
+
+@app.cell
+def _(get_clicked, layout_page, set_cell, setting):
+    cell_control = layout_page.cell_control(get_clicked(), setting.cells, set_cell)
+    return (cell_control,)
+
+
+@app.cell
+def _(chosen_layout, layout_page, setting):
+    kernel = layout_page.kernel_output(setting.scene(chosen_layout))
+    return (kernel,)
+
+
+@app.cell
+def _(Clickable, chosen_at, chosen_layout, kernel, layout_view, mo, setting):
+    close_chart = mo.ui.altair_chart(
+        Clickable(
+            layout_view.close_up(setting.scenes, chosen_layout, chosen_at, setting.label, setting.grid, kernel.values)
+        ),
+        chart_selection=False,
+        legend_selection=False,
+    )
+    return (close_chart,)
+
+
+@app.cell
+def _(cell_control, chosen_at, chosen_layout, close_chart, kernel, layout_text, mo, page, setting):
+    mo.vstack(
+        [
+            mo.md("## Sixteen cells close up"),
+            cell_control,
+            close_chart,
+            page.sentence(
+                "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, kernel.at(chosen_at)))
+            ),
+            page.sentence(kernel.sentence),
+            page.alarm(kernel.alarm) or mo.md(""),
+        ]
+    )
+    return
+
+
+@app.cell
+def _(close_chart, layout_page, set_cell, set_clicked):
+    layout_page.on_pick(close_chart.selections, set_cell, set_clicked)
+    return
+
+
+@app.cell
+def _(chosen_at, chosen_layout, layout_data, layout_page, mo, page, setting, values):
+    mo.vstack(
+        [
+            mo.md("## Take it along"),
+            page.downloads(lambda: layout_data.frame(setting.scenes), "c128a-layout", values, "the marks"),
+            page.command(layout_page.command(setting.scene(chosen_layout), chosen_at)),
+        ]
+    )
+    return
+
+
+if __name__ == "__main__":
+    app.run()
