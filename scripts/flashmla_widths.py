@@ -1,0 +1,149 @@
+"""Times FlashMLA's sparse decode at fixed lens over the width of its index rows, where a FlashMLA can be imported.
+
+    python scripts/flashmla_widths.py --out data/h200-flashmla.json
+
+Decode attention walks a row to lens, not to its width, so the times should not depend on the width. The compressed
+entries are the "extra" cache of the call, the sliding window its main one, as DeepSeek-V4 has them. Each width gets the
+same ids and lens; outputs are compared before anything is timed.
+
+Exit status: 0 when it ran; 77 with the reason on stderr where it could not (no GPU, no FlashMLA, one that refuses).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+NOT_RUN = 77  # the status by which test runners know a skip
+MODULES = ("flash_mla", "vllm.third_party.flashmla.flash_mla_interface")
+CASES = ((64, 256), (256, 1024))  # decode rows, valid entries of each
+CAPACITY = 8192
+HEAD_DIM, VALUE_DIM = 512, 512
+TOKEN_BYTES = 584  # 448 fp8 values, 64 bf16 values, 8 bytes of scales
+WINDOW, WINDOW_PAGE, ENTRY_PAGE = 128, 64, 2  # tokens; tokens a page; compressed entries a page
+
+
+def flashmla() -> tuple[ModuleType, str]:
+    """The first FlashMLA that can be imported, and its name; raises ImportError that lists why none can."""
+    reasons = []
+    for name in MODULES:
+        try:
+            return import_module(name), name
+        except (ImportError, AttributeError) as error:  # vLLM's copy looks its operators up while it is imported
+            reasons.append(f"{name}: {error}")
+    raise ImportError("; ".join(reasons))
+
+
+def launches(module: ModuleType, rows: int, entries: int, heads: int) -> dict[int, Any]:
+    """One call for each width that holds the entries: the same queries, ids and lens, rows of another width."""
+    import torch
+
+    from c128a.width import reachable_widths
+
+    random = torch.Generator(device="cuda").manual_seed(0)
+    int32: dict[str, Any] = {"dtype": torch.int32, "device": "cuda"}
+
+    def cache(tokens: int, page: int) -> torch.Tensor:
+        # Zero bytes are zero values with the smallest scale: finite, and timing does not depend on them.
+        return torch.zeros(-(-tokens // page), page, 1, TOKEN_BYTES, dtype=torch.uint8, device="cuda")
+
+    query = torch.randn(rows, 1, heads, HEAD_DIM, dtype=torch.bfloat16, device="cuda", generator=random)
+    ids = torch.randperm(rows * entries, device="cuda", generator=random).to(torch.int32).view(rows, entries)
+    window = torch.arange(rows * WINDOW, **int32).view(rows, 1, WINDOW)
+    lens, window_lens = torch.full((rows,), entries, **int32), torch.full((rows,), WINDOW, **int32)
+    calls = {}
+    for width in (w for w in reachable_widths(CAPACITY) if w >= entries):
+        padded = torch.full((rows, 1, width), -1, **int32)
+        padded[:, 0, :entries] = ids
+        calls[width] = partial(
+            module.flash_mla_with_kvcache,
+            q=query,
+            k_cache=cache(rows * WINDOW, WINDOW_PAGE),
+            block_table=None,
+            cache_seqlens=None,
+            head_dim_v=VALUE_DIM,
+            tile_scheduler_metadata=module.get_mla_metadata()[0],
+            is_fp8_kvcache=True,
+            indices=window,
+            topk_length=window_lens,
+            extra_k_cache=cache(rows * entries, ENTRY_PAGE),
+            extra_indices_in_kvcache=padded,
+            extra_topk_length=lens,
+        )
+    return calls
+
+
+def measure(module: ModuleType, name: str, heads: int, repeats: int) -> list[dict[str, Any]]:
+    """Rows of a record: one a case and width. Raises AssertionError where an output depends on the width."""
+    import torch
+
+    from c128a import timing
+
+    rows = []
+    for decode, entries in CASES:
+        calls = launches(module, decode, entries, heads)
+        outputs = {width: call()[0] for width, call in calls.items()}
+        for width, output in outputs.items():
+            assert torch.equal(output, outputs[CAPACITY]), f"{decode} rows: the output at width {width} differs"
+        samples = timing.kernel_times({str(width): call for width, call in calls.items()}, repeats=repeats)
+        for width in calls:
+            row = {
+                "sheet": "consumers",
+                "kernel": "flashmla_decode",
+                "variant": name,
+                "decode": decode,
+                "prefill": 0,
+                "max_seq_len": entries * 128,
+                "lens": entries,
+                "heads": heads,
+                "capacity": CAPACITY,
+                "width": width,
+                "cache": "warm",
+                **samples[str(width)].summary(),
+            }
+            rows.append(row)
+            print(f"{decode:5} rows, lens {entries:5}, width {width:5}: {row['us']:8.2f} µs", flush=True)
+    return rows
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--heads", type=int, choices=[64, 128], default=64, help="query heads: V4-Flash 64, V4-Pro 128")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--out", type=Path, help="write the record here")
+    options = parser.parse_args(argv)
+    try:
+        module, name = flashmla()
+    except ImportError as error:
+        print(f"not run: no FlashMLA can be imported ({error})", file=sys.stderr)
+        return NOT_RUN
+
+    import torch
+
+    from c128a import timing
+    from c128a.provenance import provenance
+
+    if not torch.cuda.is_available():
+        print("not run: FlashMLA needs an NVIDIA GPU, and torch sees none", file=sys.stderr)
+        return NOT_RUN
+    facts = provenance(" ".join(["python", "scripts/flashmla_widths.py", *sys.argv[1:]]))
+    try:
+        with timing.gpu_lock(timeout_s=60):
+            rows = measure(module, name, options.heads, options.repeats)
+    except (RuntimeError, TypeError) as refused:  # another signature or cache layout than the one written down here
+        print(f"not run: {name} refused the call: {refused}", file=sys.stderr)
+        return NOT_RUN
+    if options.out:
+        options.out.write_text(json.dumps({"provenance": facts, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
