@@ -1,19 +1,25 @@
 """Where the kernels run, decided once: compiled on an NVIDIA GPU, interpreted where there is none.
 
-Triton reads TRITON_INTERPRET when a kernel is decorated, so this module is imported before any kernel. A value that
-the user set is kept.
+Triton reads TRITON_INTERPRET while it is imported and when a kernel is decorated, so this module is imported before
+either. A value that the user set is kept.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 
 import torch
 
 HAS_GPU = torch.cuda.is_available()
-if not HAS_GPU:
-    os.environ.setdefault("TRITON_INTERPRET", "1")
+if not HAS_GPU and "TRITON_INTERPRET" not in os.environ:
+    if "triton" in sys.modules:
+        raise ImportError(
+            "triton was imported before c128a on a machine without a GPU, and its own functions are now bound to a "
+            "compiler that has no device; import c128a.backend first, or set TRITON_INTERPRET=1"
+        )
+    os.environ["TRITON_INTERPRET"] = "1"
 
 INTERPRET = os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before Triton is imported
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

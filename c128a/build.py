@@ -149,6 +149,6 @@ def _prepare(
 ) -> _Ready:
     decode, lens, prefill = buffers
     tensors = (*inputs, *map(facts, buffers))
-    plan = make_plan(layout, num_decode_tokens, compress_ratio, block_size, width, *tensors)  # type: ignore[call-arg]
+    plan = make_plan(layout, num_decode_tokens, compress_ratio, block_size, width, *tensors)
     views = (plan.decode.view(decode), lens[: plan.num_decode], plan.prefill.view(prefill))
     return _Ready(plan, views, tiled_launcher(plan, *buffers) if plan.num_tokens else None)

@@ -11,7 +11,6 @@ Two forms of one definition (`reference.combined_rows`):
 from __future__ import annotations
 
 import torch
-import triton
 
 from c128a import backend
 from c128a.combine_kernel import CombineVariant, from_positions, from_rows
@@ -139,7 +138,7 @@ def combine_from_rows(
             from_rows[(requests, WORKERS)](
                 out, out.stride(0), lens, prefill_rows, prefill_rows.stride(0), query_start_loc, seq_lens, gather_lens,
                 workspace_rows, compressed_rows, topk_width, RATIO=compress_ratio, SPAN=window,
-                PADDED=triton.next_power_of_2(topk_width),
+                PADDED=1 << (topk_width - 1).bit_length(),
             )  # fmt: skip
     return rows, lens[:tokens]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before Triton is imported
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,6 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.language.extra.cuda import gdc_wait
 
-import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before the kernels below are decorated
 from c128a.compiled import VECTOR_BYTES, Signature, compile_kernel
 from c128a.tiles import Tile
 

@@ -6,6 +6,8 @@ seen the combination. Here a variant is named by its constants alone, compiled o
 
 from __future__ import annotations
 
+import c128a.backend as backend
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +17,6 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-
-from c128a import backend
 
 VECTOR_BYTES = 16  # the widest store of one thread
 

@@ -13,6 +13,8 @@ change while serving. What 16-byte stores need to know is stated once, at compil
 
 from __future__ import annotations
 
+import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before Triton is imported
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +23,6 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.language.extra.cuda import gdc_wait
 
-import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before the kernels below are decorated
 from c128a.compiled import VECTOR_BYTES, Signature, compile_kernel
 from c128a.tiles import Tile
 
@@ -116,7 +117,7 @@ def tiled(
         gdc_wait()
     group = tl.program_id(0)
     tile = tl.program_id(1)
-    decode_groups = tl.cdiv(num_decode, ROWS)
+    decode_groups = (num_decode + ROWS - 1) // ROWS
     column = tile * COLS + tl.arange(0, COLS)[None, :]  # (1, COLS)
 
     if group < decode_groups:
