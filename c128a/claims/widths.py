@@ -1,4 +1,4 @@
-"""Claims about the width of a row. Torch-free.
+"""Claims about the width of a row. Torch-free, but for what the builder refuses.
 
 The report: the width follows the longest sequence of the batch, rounded up, at least 128, at most the capacity.
 """
@@ -6,6 +6,7 @@ The report: the width follows the longest sequence of the batch, rounded up, at 
 from __future__ import annotations
 
 from c128a import width as policy
+from c128a.claims import live
 from c128a.claims.core import Claim, Facts, Setting, Verdict
 from c128a.width import active_topk_width, capacity_width, loop_trips, reachable_widths, required_width
 
@@ -92,6 +93,7 @@ def _empty_and_odd(_: Setting) -> Facts:
         "too_narrow": [
             (length, capacity, width) for length, capacity, width in built if width < required_width(length, RATIO)
         ],
+        "builder": live.refusals(),
     }
 
 

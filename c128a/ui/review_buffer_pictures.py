@@ -91,8 +91,13 @@ def addresses(facts: Facts) -> Evidence:
         base.mark_text(color="white", fontWeight="bold", fontSize=13).encode(x=x, y=y, text="text:N"),
     ).properties(width="container", height=200)
     worst = max((max(errors) for errors in facts["measured"]), default=0.0)
+    built = facts["built"]
+    here = ""
+    if "missing" not in built:
+        right = {layout: sum(rows) for layout, rows in built["right"].items()}
+        here = f" Built here, read so: {right['packed']} of 4 packed rows right, {right['pitched']} of 4 pitched."
     return Picture(frame(picture)), (
-        f"What a reader gets that keeps the stride of its capture, 8,192. FlashMLA in a CUDA graph did so, and the "
+        f"What a reader finds that keeps the stride of its capture, 8,192.{here} With FlashMLA in a CUDA graph the "
         f"attention output of row 1 was off by up to {worst:.0%} (figures from elsewhere)."
     )
 

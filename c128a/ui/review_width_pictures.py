@@ -88,9 +88,9 @@ def empty_and_odd(facts: Facts) -> Evidence:
         base.mark_bar(height=20).encode(x=x, x2="to:Q", y=y, color=colour),
         base.mark_text(align="left", dx=6, color=theme.INK).encode(x=alt.X("to:Q"), y=y, text="text:N"),
     ).properties(width="container", height=34 * len(cases))
-    return Picture(frame(picture)), (
-        f"A sequence of {longest:,} tokens has {needed:,} entries. The builder here refuses what the formula cuts off."
-    )
+    builder = facts["builder"]
+    here = "" if "missing" in builder else f" The builder here refused {builder['refused']} of {builder['asked']} such."
+    return Picture(frame(picture)), f"A sequence of {longest:,} tokens has {needed:,} entries.{here}"
 
 
 def constant(facts: Facts) -> Evidence:

@@ -45,3 +45,8 @@ def test_a_packed_view_starts_where_its_buffer_starts_and_its_stride_follows_the
     facts = live.addresses()
     assert facts["addresses"] == 1
     assert facts["strides"] == {width: width for width in (128, 256, 512, 1024, 2048, 4096, 8192)}
+
+
+def test_real_buffers_read_at_the_captured_stride_give_one_packed_row_and_all_pitched_ones():
+    facts = live.frozen()
+    assert facts["right"] == {"packed": [True, False, False, False], "pitched": [True, True, True, True]}

@@ -38,3 +38,7 @@ def test_powers_of_two_alone_would_be_read_past_their_end(setting):
 
 def test_the_constant_is_the_one_the_policy_uses(setting):
     assert FACTS["constant"](setting)["defined"] == 128
+
+
+def test_the_builder_refuses_what_the_formula_cuts_off(setting):
+    assert FACTS["empty_and_odd"](setting)["builder"] == {"asked": 4, "refused": 4}
