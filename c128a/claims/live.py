@@ -40,6 +40,7 @@ def _build(batch: Any, width: int, held: Sequence[Any], layout: Any = "packed") 
     from c128a import backend, workloads
     from c128a.build import build_c128a_topk_metadata
 
+    decode, lens, prefill = held
     with backend.kernel_lock:
         return build_c128a_topk_metadata(
             batch.positions,
@@ -49,7 +50,9 @@ def _build(batch: Any, width: int, held: Sequence[Any], layout: Any = "packed") 
             batch.block_table,
             workloads.ENTRIES_PER_BLOCK,
             batch.slot_mapping,
-            *held,
+            decode,
+            lens,
+            prefill,
             max_compressed_tokens=width,
             layout=layout,
         )
