@@ -24,7 +24,10 @@ def _throughput(setting: Setting) -> Facts:
             policy=setting.policy,
             capacity=CAPACITY,
         )
-        span = gain_span(account, setting.assumptions, step_length_us=setting.step_length_us)
+        span, instead = (
+            gain_span(account, setting.assumptions, step_length_us=setting.step_length_us, saved_us=saved)
+            for saved in (account.saved_us, account.saved_from_positions_us)
+        )
     except ValueError as refused:  # not measured, or a step shorter than what it saves
         return {"no_account": str(refused)}
     share = setting.assumptions["prefill_share"].value
@@ -34,6 +37,7 @@ def _throughput(setting: Setting) -> Facts:
         "low": span.low,
         "value": span.value,
         "high": span.high,
+        "from_positions": {"low": instead.low, "value": instead.value, "high": instead.high},
         "saved_us": account.saved_us,
         "parts": {part.name: part.saved_us for part in account.parts},
         "step_us": length,
@@ -64,6 +68,7 @@ def _first_token(setting: Setting) -> Facts:
     facts = dict(_throughput(setting))
     if "no_account" in facts:
         return facts
+    del facts["from_positions"]
     pflops = setting.assumptions["pflops"]
     lengths = [step_us(setting.model, setting.tokens, value) for value in (pflops.low, pflops.value, pflops.high)]
     if setting.step_length_us is not None:

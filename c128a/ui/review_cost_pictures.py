@@ -28,10 +28,14 @@ def where(facts: Facts) -> Evidence:
 
 
 def throughput(facts: Facts) -> Evidence:
-    """The account's range beside the reported gain; for the first token as well."""
-    rows = [{"name": "account", **{at: facts[at] for at in ("low", "value", "high")}, "colour": theme.BLUE}]
+    """The account's range beside the reported gain, and what rows from positions would make of it."""
+    ends = ("low", "value", "high")
+    rows = [{"name": "adaptive width", **{at: facts[at] for at in ends}, "colour": theme.BLUE}]
+    if "from_positions" in facts:
+        rows.append({"name": "from positions", **facts["from_positions"], "colour": theme.GREEN})
     return spans(rows, facts["claimed"]), (
-        f"{facts['run']}. The bar is the range that the assumptions leave, the diamond their chosen values."
+        f"{facts['run']}, a step of {facts['step_us'] / 1000:,.0f} ms. A bar is the range that the assumptions leave, "
+        "the diamond their chosen values."
     )
 
 

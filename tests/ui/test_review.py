@@ -47,7 +47,7 @@ def test_every_claim_has_a_picture_and_a_sentence(findings, at):
         ("addresses", ["✔ row 0", "✘ row 2", "✘ old bytes"]),
         ("test_covers", ["row 1: not in the test"]),
         ("where", ["2,399 µs", "55.8 µs", "4.1 µs"]),
-        ("throughput", ["reported 1.0%"]),
+        ("throughput", ["reported 1.0%", "adaptive width", "from positions"]),
     ],
 )
 def test_pictures_show_the_facts_they_are_drawn_from(findings, key, holds):
