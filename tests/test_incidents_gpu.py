@@ -1,0 +1,196 @@
+"""Incidents that only a GPU shows: real CUDA graphs, synchronisation, compilation while serving, large offsets."""
+
+import pytest
+import torch
+
+from c128a import census, compiled, reference, workloads
+from c128a.build import build_c128a_topk_metadata
+from c128a.builder import C128AMetadataBuilder
+from c128a.frozen import FrozenReader, WidthGraphs
+from c128a.width import reachable_widths
+from tests.support.builds import assert_equals_reference, ids, int32, int64
+
+pytestmark = pytest.mark.gpu
+
+ROWS = 4
+LENGTHS = (300_000, 32_768, 8_192)
+
+
+def step(builder, seed, max_seq_len, rows=ROWS):
+    """Build rows of random requests; their lengths reach up to max_seq_len, so that rows differ in n as well."""
+    generator = torch.Generator().manual_seed(seed)
+    longest = min(max_seq_len, builder.capacity * builder.compress_ratio)
+    lengths = torch.randint(128, longest + 1, (rows,), generator=generator).tolist()
+    batch = workloads.from_lengths([1] * rows, lengths, num_decode_requests=rows, seed=seed, device="cuda")
+    got = builder.build(batch.positions, batch.query_start_loc, max_seq_len, batch.block_table, batch.slot_mapping)
+    want = reference.decode_rows(
+        batch.positions, 128, batch.token_to_req_indices, batch.block_table, builder.block_size, got.width
+    )
+    return got, want
+
+
+def made(layout, model_len=1_048_576):
+    return C128AMetadataBuilder(model_len, 2 * ROWS, layout=layout, max_num_seqs=ROWS)
+
+
+@pytest.mark.parametrize("max_seq_len", LENGTHS)
+def test_incident_1_a_captured_graph_reads_packed_rows_wrong_from_row_1_on(max_seq_len):
+    builder = made("packed")
+    reader = FrozenReader(step(builder, 1, 1_048_576)[0])
+    got, want = step(builder, 2, max_seq_len)
+    wrong = reader.wrong_rows(want, got.decode_topk_lens).tolist()
+    assert wrong == [False, True, True, True]
+
+
+def test_incident_1_pitched_rows_are_right_over_1000_random_replays():
+    builder = made("pitched")
+    reader = FrozenReader(step(builder, 0, 1_048_576)[0])
+    wrong = torch.zeros((), dtype=torch.int64, device="cuda")
+    for seed in range(1, 1001):
+        got, want = step(builder, seed, (*LENGTHS, 1_048_576, 100_000)[seed % 5])
+        wrong += reader.wrong_rows(want, got.decode_topk_lens).sum()
+    assert int(wrong) == 0
+
+
+def test_incident_1_packed_rows_are_right_over_1000_random_replays_of_a_graph_for_each_width():
+    builder = made("packed")
+    graphs = WidthGraphs(builder, ROWS)
+    assert list(graphs.readers) == reachable_widths(8192)
+    wrong = torch.zeros((), dtype=torch.int64, device="cuda")
+    for seed in range(1000):
+        got, want = step(builder, seed, (*LENGTHS, 1_048_576, 100_000)[seed % 5])
+        wrong += graphs.reader(got).wrong_rows(want, got.decode_topk_lens).sum()
+    assert int(wrong) == 0
+
+
+def test_incident_4_no_variant_is_compiled_after_warm_up():
+    builder = C128AMetadataBuilder(1_048_576, 64, layout="pitched")
+    listed = set(builder.warmup())
+    before = set(compiled.held_variants())
+    assert listed <= before
+    stored = torch.arange(900, 900 + 65, device="cuda")
+    for width in reachable_widths(8192):
+        for tokens in (16, 0, 1, 2, 15, 17):
+            for stride in (64, 65):
+                for start in (0, 1):  # an offset slice of positions is not aligned to 16 bytes
+                    positions = stored[start : start + tokens]
+                    table = torch.randint(0, 1000, (17, stride), dtype=torch.int32, device="cuda")
+                    requests = torch.arange(tokens, dtype=torch.int32, device="cuda")
+                    slots = torch.zeros(tokens, dtype=torch.int64, device="cuda")
+                    inputs = (positions, requests, table, slots)
+                    assert_equals_reference(build_c128a_topk_metadata, inputs, tokens, width)
+    assert set(compiled.held_variants()) == before
+
+
+def test_the_census_counts_what_tritons_rule_predicts_and_ours_are_those_of_warm_up():
+    predicted = census.predicted()
+    measured = census.measured()
+    assert [count.naive for count in measured] == [count.naive for count in predicted] == [1, 3, 4, 5]
+    warmed = len(C128AMetadataBuilder(1_048_576, 64, layout="pitched").warmup())
+    assert all(count.ours <= warmed for count in measured)
+
+
+@pytest.mark.parametrize("layout", ["packed", "pitched"])
+def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
+    builder = C128AMetadataBuilder(1_048_576, 64, layout=layout, num_speculative_tokens=1)
+    builder.warmup()
+    batches = [workloads.mixed(count, 8, 2_000, seed=count, device="cuda") for count in (3, 5, 2)]
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for batch in batches:
+            builder.build(
+                batch.positions, batch.query_start_loc, batch.max_seq_len, batch.block_table, batch.slot_mapping
+            )
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_the_builder_allocates_nothing_after_construction():
+    builder = C128AMetadataBuilder(1_048_576, 64, layout="pitched")
+    builder.warmup()
+    batches = [workloads.mixed(count, 8, 2_000, seed=count, device="cuda") for count in (3, 5, 2)]
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_stats()
+    for turn in range(1000):
+        batch = batches[turn % 3]
+        builder.build(batch.positions, batch.query_start_loc, batch.max_seq_len, batch.block_table, batch.slot_mapping)
+    after = torch.cuda.memory_stats()
+    for key in ("allocation.all.allocated", "allocated_bytes.all.current", "reserved_bytes.all.current"):
+        assert after[key] == before[key], key
+
+
+def test_incident_12_row_262144_at_stride_8192_lies_at_flat_offset_2_to_the_31():
+    rows = 262_145
+    if torch.cuda.mem_get_info()[0] < 12 * 2**30:
+        pytest.skip("needs 12 GiB of free GPU memory")
+    decode = torch.full((rows, 8192), -7, dtype=torch.int32, device="cuda")
+    positions = torch.full((rows,), 127, dtype=torch.int64, device="cuda")
+    positions[-1] = 511
+    requests = torch.zeros(rows, dtype=torch.int32, device="cuda")
+    slots = torch.zeros(rows, dtype=torch.int64, device="cuda")
+    lens = torch.empty(rows, dtype=torch.int32, device="cuda")
+    prefill = torch.empty(1, 8192, dtype=torch.int32, device="cuda")
+    got, _, _ = build_c128a_topk_metadata(
+        positions, 128, rows, requests, int32(5, 7).view(1, 2), 2, slots, decode, lens, prefill, 128, layout="pitched"
+    )
+    assert (rows - 1) * got.stride(0) == 2**31
+    assert ids(got[-1]) == [10, 11, 14, 15]
+    assert ids(got[0]) == [10]
+    assert (decode[:, 128:] == -7).all()
+
+
+def test_incident_14_guards_hold_next_to_unmapped_memory():
+    # compute-sanitizer watches this test: any read past the table's two blocks would be reported.
+    table = int32(3, 4).view(1, 2)
+    inputs = (int64(1_048_575, 1_048_575), int32(0, 7), table, int64(0, 1))
+    assert_equals_reference(build_c128a_topk_metadata, inputs, 2, 8192)
+
+
+@pytest.mark.parametrize("start", [1, 2, 3])
+def test_rows_that_start_off_16_bytes_are_stored_by_the_narrow_variant(start):
+    memory = torch.full((4 * 256 + 4,), -7, dtype=torch.int32, device="cuda")
+    decode = memory[start : start + 512].view(2, 256)
+    prefill = torch.empty(2, 256, dtype=torch.int32, device="cuda")
+    got, _, _ = build_c128a_topk_metadata(
+        int64(511, 255), 128, 2, int32(0, 0), int32(5, 7).view(1, 2), 2, int64(0, 1),
+        decode, torch.empty(2, dtype=torch.int32, device="cuda"), prefill, 128,
+    )  # fmt: skip
+    assert [ids(row) for row in got] == [[10, 11, 14, 15], [10, 11]]
+    assert (memory[:start] == -7).all() and (memory[start + 256 :] == -7).all()
+
+
+def test_a_build_inside_a_captured_graph_equals_the_reference_at_each_replay():
+    builder = C128AMetadataBuilder(65_536, 8, layout="pitched")
+    builder.warmup()
+    positions = torch.full((3,), 500, dtype=torch.int64, device="cuda")
+    requests = int32(0, 1, 2)
+    table = torch.randperm(3 * 8, dtype=torch.int32).view(3, 8).cuda()
+    slots = torch.zeros(3, dtype=torch.int64, device="cuda")
+    arguments = (requests, table, 2, slots)
+    buffers = (builder.global_decode_buffer, builder.decode_lens_buffer, builder.prefill_buffer)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        decode, _, _ = build_c128a_topk_metadata(positions, 128, 3, *arguments, *buffers, 128, layout="pitched")
+    for position in (127, 1_500, 2_047):
+        positions.fill_(position)
+        graph.replay()
+        assert torch.equal(decode, reference.decode_rows(positions, 128, requests, table, 2, 128))
+
+
+def test_a_build_on_a_side_stream_sees_what_that_stream_wrote():
+    # Overlapped launches wait for the kernel before them: its writes must be visible, at full speed, many times over.
+    stream = torch.cuda.Stream()
+    table = torch.randperm(64 * 64, dtype=torch.int32).view(64, 64).cuda()
+    requests, slots = torch.arange(64, dtype=torch.int32).cuda(), torch.zeros(64, dtype=torch.int64).cuda()
+    positions = torch.zeros(64, dtype=torch.int64, device="cuda")
+    buffers = [torch.empty(*shape, dtype=torch.int32, device="cuda") for shape in ((64, 128), (64,), (1, 128))]
+    wrong = torch.zeros((), dtype=torch.int64, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        for turn in range(300):
+            positions.fill_(128 * (turn % 64))
+            decode, lens, _ = build_c128a_topk_metadata(positions, 128, 64, requests, table, 2, slots, *buffers, 128)
+            wrong += (lens != turn % 64).sum() + ((decode >= 0).sum(1) != turn % 64).sum()
+    torch.cuda.synchronize()
+    assert int(wrong) == 0
