@@ -17,6 +17,7 @@ import torch
 from c128a import reference, workloads
 from c128a.build import build_c128a_topk_metadata
 from c128a.integrations import vllm as stand_in
+from tests.support.builds import DEVICE
 
 BLOCK = workloads.ENTRIES_PER_BLOCK
 
@@ -62,7 +63,10 @@ def assert_equal_to_the_reference(got, batch, width):
 
 
 def poisoned(rows, capacity):
-    return [torch.full(shape, 12345, dtype=torch.int32) for shape in ((rows, capacity), (rows,), (rows, capacity))]
+    return [
+        torch.full(shape, 12345, dtype=torch.int32, device=DEVICE)
+        for shape in ((rows, capacity), (rows,), (rows, capacity))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def poisoned(rows, capacity):
 def test_a_build_through_the_installed_stand_in_equals_the_reference(stub, version, row_stride):
     module = stub(version)
     stand_in.install()
-    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048)
+    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048, device=DEVICE)
     got = module.build(batch, *poisoned(8, 512), 128)
     assert_equal_to_the_reference(got, batch, 128)
     assert got[0].stride() == (row_stride, 1) and got[2].stride() == (row_stride, 1)
@@ -82,7 +86,7 @@ def test_a_build_through_the_installed_stand_in_equals_the_reference(stub, versi
 def test_releases_of_fixed_width_get_full_rows(stub, version):
     module = stub(version)
     stand_in.install()
-    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048)
+    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048, device=DEVICE)
     got = module.build(batch, *poisoned(8, 256), 256)
     assert_equal_to_the_reference(got, batch, 256)
     assert got[0].stride() == (256, 1)
@@ -91,7 +95,7 @@ def test_releases_of_fixed_width_get_full_rows(stub, version):
 def test_pitched_rows_can_be_asked_for_in_0_27(stub):
     module = stub("0.27.1")
     assert "pitched" in stand_in.install(layout="pitched")
-    batch = workloads.decode(2, 1024)
+    batch = workloads.decode(2, 1024, device=DEVICE)
     assert module.build(batch, *poisoned(2, 512), 128)[0].stride() == (512, 1)
 
 
@@ -99,14 +103,14 @@ def test_it_takes_what_an_engine_passes(stub):
     """Tensors longer than the batch, the table of the decode requests alone, and a view of three dimensions."""
     module = stub()
     stand_in.install()
-    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048)
+    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048, device=DEVICE)
     longer = workloads.Batch(
         positions=batch.positions,
         query_start_loc=batch.query_start_loc,
         num_decode_tokens=3,
-        token_to_req_indices=torch.cat([batch.token_to_req_indices, torch.zeros(8, dtype=torch.int32)]),
+        token_to_req_indices=torch.cat([batch.token_to_req_indices, torch.zeros(8, dtype=torch.int32, device=DEVICE)]),
         block_table=batch.block_table[:3],
-        slot_mapping=torch.cat([batch.slot_mapping, torch.full((8,), -1)]),
+        slot_mapping=torch.cat([batch.slot_mapping, torch.full((8,), -1, device=DEVICE)]),
         max_seq_len=batch.max_seq_len,
     )
     got = module.build(longer, *poisoned(16, 512), 128)
@@ -117,7 +121,7 @@ def test_it_takes_what_an_engine_passes(stub):
 def test_a_prefill_batch_has_a_block_table_of_no_rows(stub):
     module = stub()
     stand_in.install()
-    batch = workloads.prefill(6, 2048)
+    batch = workloads.prefill(6, 2048, device=DEVICE)
     none = workloads.Batch(**{**vars(batch), "block_table": batch.block_table[:0]})
     assert_equal_to_the_reference(module.build(none, *poisoned(6, 512), 128), batch, 128)
 
@@ -129,7 +133,7 @@ def test_uninstall_restores_the_released_function(stub):
     assert module.build_c128a_topk_metadata is not released
     stand_in.uninstall()
     assert module.build_c128a_topk_metadata is released
-    assert module.build(workloads.decode(1, 256), *poisoned(1, 128), 128) == "released"
+    assert module.build(workloads.decode(1, 256, device=DEVICE), *poisoned(1, 128), 128) == "released"
 
 
 def test_modules_that_imported_it_by_name_are_covered_and_restored(stub, monkeypatch):
@@ -207,7 +211,7 @@ def test_what_does_not_fit_is_refused_with_a_reason(stub, version, source, reaso
 def test_an_undocumented_release_can_be_covered_by_naming_the_layout(stub):
     module = stub("0.29.0")
     stand_in.install(layout="pitched")
-    assert module.build(workloads.decode(1, 256), *poisoned(1, 256), 128)[0].stride() == (256, 1)
+    assert module.build(workloads.decode(1, 256, device=DEVICE), *poisoned(1, 256), 128)[0].stride() == (256, 1)
 
 
 def test_without_vllm_it_is_refused(monkeypatch):
