@@ -83,8 +83,13 @@ def evidence(finding: Finding) -> Evidence:
         ), "Run the page where torch and triton are installed."
     if "no_account" in finding.facts:
         return review_html.numbers({finding.facts["no_account"]: "–"}), "Choose another setting of the account."
-    return _PICTURES[finding.claim.key](finding.facts)
+    key, facts = finding.claim.key, repr(finding.facts)
+    if key not in _DRAWN or _DRAWN[key][0] != facts:
+        _DRAWN[key] = (facts, _PICTURES[key](finding.facts))
+    return _DRAWN[key][1]
 
+
+_DRAWN: dict[str, tuple[str, Evidence]] = {}  # by claim, the facts it was last drawn from: most settings leave them
 
 _PICTURES: dict[str, Callable[[Facts], Evidence]] = {
     "needs_256": widths.needs_256,
