@@ -1,4 +1,4 @@
-"""A live run: one at a time on a machine, ended by its budget or by a person, and never without what it has measured."""
+"""A live run: one at a time on a machine, ended by its budget or by a person, keeping what it has measured."""
 
 import subprocess
 import sys
