@@ -23,15 +23,28 @@ app = marimo.App(width="full", app_title="Where does a cell lie?")
 def _():
     import marimo as mo
 
-    from c128a.ui import cells, layout_data, layout_page, layout_text, layout_view, page, state
-    from c128a.ui.picture import Clickable
+    from c128a.ui import cells_output, layout_close, layout_data, layout_page, layout_text, layout_view, page, state
+    from c128a.ui.layout_setting import FIELDS, LABELS, Setting
 
-    return Clickable, cells, layout_data, layout_page, layout_text, layout_view, mo, page, state
+    return (
+        FIELDS,
+        LABELS,
+        Setting,
+        cells_output,
+        layout_close,
+        layout_data,
+        layout_page,
+        layout_text,
+        layout_view,
+        mo,
+        page,
+        state,
+    )
 
 
 @app.cell
-def _(layout_page, mo, state):
-    opened, notes = state.read(mo.query_params().to_dict(), layout_page.FIELDS)
+def _(FIELDS, mo, state):
+    opened, notes = state.read(mo.query_params().to_dict(), FIELDS)
     return notes, opened
 
 
@@ -43,28 +56,20 @@ def _(mo, opened):
     get_seq, set_seq = mo.state(opened["seq"])
     get_slid, set_slid = mo.state(opened["seq"])
     get_typed, set_typed = mo.state(opened["seq"])
-    get_cell, set_cell = mo.state((opened["layout"], opened["at"]))
-    get_clicked, set_clicked = mo.state((opened["layout"], opened["at"]))
-    return (
-        get_cell,
-        get_clicked,
-        get_seq,
-        get_slid,
-        get_start,
-        get_typed,
-        set_cell,
-        set_clicked,
-        set_seq,
-        set_slid,
-        set_start,
-        set_typed,
-    )
+    return get_seq, get_slid, get_start, get_typed, set_seq, set_slid, set_start, set_typed
 
 
 @app.cell
-def _(layout_page, opened, page, set_seq, set_slid, set_start, set_typed, state):
+def _(mo, opened):
+    get_cell, set_cell = mo.state((opened["layout"], opened["at"]))
+    get_clicked, set_clicked = mo.state((opened["layout"], opened["at"]))
+    return get_cell, get_clicked, set_cell, set_clicked
+
+
+@app.cell
+def _(FIELDS, opened, page, set_seq, set_slid, set_start, set_typed, state):
     def _choose(name):
-        _values, _ = state.read({"preset": name}, layout_page.FIELDS)
+        _values, _ = state.read({"preset": name}, FIELDS)
         set_start(_values)
         for _set in (set_seq, set_slid, set_typed):
             _set(_values["seq"])
@@ -103,22 +108,28 @@ def _(get_start, layout_page):
 
 
 @app.cell
+def _(LABELS, get_start, mo):
+    label = mo.ui.radio(LABELS, value=get_start()["label"], label="Labels", inline=True)
+    return (label,)
+
+
+@app.cell
 def _(get_seq):
     max_seq_len = get_seq()
     return (max_seq_len,)
 
 
 @app.cell
-def _(controls, layout_page, max_seq_len):
-    setting = layout_page.Setting.of(max_seq_len, controls.value)
+def _(Setting, controls, max_seq_len):
+    setting = Setting.of(max_seq_len, controls.value)
     return (setting,)
 
 
 @app.cell
-def _(get_cell, preset, setting):
+def _(get_cell, label, preset, setting):
     chosen_layout, chosen_at = get_cell()
     chosen_at = min(chosen_at, setting.cells - 1)
-    values = {"preset": preset.value, **setting.values, "layout": chosen_layout, "at": chosen_at}
+    values = {"preset": preset.value, **setting.values, "label": label.value, "layout": chosen_layout, "at": chosen_at}
     return chosen_at, chosen_layout, values
 
 
@@ -148,45 +159,28 @@ def _(notes, page, setting):
 
 @app.cell
 def _(chosen_at, chosen_layout, layout_text, layout_view, mo, page, setting):
-    mo.vstack(
-        [
-            mo.md("## One line of memory"),
-            layout_view.strip(setting.scenes, chosen_layout, chosen_at, show_reader=setting.show_reader),
-            page.sentence(layout_text.strip_sentence(setting.scenes)),
-        ]
+    page.stack(
+        mo.md("## One line of memory"),
+        layout_view.strip(setting.scenes, chosen_layout, chosen_at, show_reader=setting.show_reader),
+        page.sentence(layout_text.strip_sentence(setting.scenes)),
     )
     return
 
 
 @app.cell
-def _(Clickable, layout_view, mo, setting):
-    rows_chart = mo.ui.altair_chart(
-        Clickable(layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader)),
-        chart_selection=False,
-        legend_selection=False,
-    )
+def _(layout_view, page, setting):
+    rows_chart = page.clickable(layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader))
     return (rows_chart,)
 
 
 @app.cell
-def _(layout_data, layout_text, layout_view, mo, page, rows_chart, setting):
-    mo.vstack(
-        [
-            mo.md("## The same buffer, row by row"),
-            rows_chart,
-            page.sentence(
-                layout_text.mark_sentence(setting.scenes[1], layout_data.columns_a_mark(setting.capacity))
-                + layout_view.grid_note(setting.capacity, setting.grid)
-            ),
-            page.sentence(layout_text.reader_sentence(setting.scenes)) if setting.show_reader else mo.md(""),
-            page.table(
-                ["the reader's", "in fixed rows", "in packed rows", "in pitched rows"],
-                layout_text.found_table(setting.scenes),
-                label="What the reader finds",
-            )
-            if setting.show_reader
-            else mo.md(""),
-        ]
+def _(layout_page, layout_text, mo, page, rows_chart, setting):
+    page.stack(
+        mo.md("## The same buffer, row by row"),
+        rows_chart,
+        page.sentence(layout_page.marks_sentence(setting)),
+        page.sentence(layout_text.reader_sentence(setting.scenes)) if setting.show_reader else None,
+        layout_page.reader_table(setting.scenes) if setting.show_reader else None,
     )
     return
 
@@ -204,36 +198,31 @@ def _(get_clicked, layout_page, set_cell, setting):
 
 
 @app.cell
-def _(chosen_layout, layout_page, setting):
-    kernel = layout_page.kernel_output(setting.scene(chosen_layout))
+def _(cells_output, chosen_layout, setting):
+    kernel = cells_output.kernel_output(setting.scene(chosen_layout))
     return (kernel,)
 
 
 @app.cell
-def _(Clickable, chosen_at, chosen_layout, kernel, layout_view, mo, setting):
-    close_chart = mo.ui.altair_chart(
-        Clickable(
-            layout_view.close_up(setting.scenes, chosen_layout, chosen_at, setting.label, setting.grid, kernel.values)
-        ),
-        chart_selection=False,
-        legend_selection=False,
+def _(chosen_at, chosen_layout, kernel, label, layout_close, page, setting):
+    close_chart = page.clickable(
+        layout_close.close_up(setting.scenes, chosen_layout, chosen_at, label.value, setting.grid, kernel.values)
     )
     return (close_chart,)
 
 
 @app.cell
-def _(cell_control, chosen_at, chosen_layout, close_chart, kernel, layout_text, mo, page, setting):
-    mo.vstack(
-        [
-            mo.md("## Sixteen cells close up"),
-            cell_control,
-            close_chart,
-            page.sentence(
-                "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, kernel.at(chosen_at)))
-            ),
-            page.sentence(kernel.sentence),
-            page.alarm(kernel.alarm) or mo.md(""),
-        ]
+def _(cell_control, chosen_at, chosen_layout, close_chart, kernel, label, layout_text, mo, page, setting):
+    page.stack(
+        mo.md("## Sixteen cells close up"),
+        mo.hstack([cell_control, label], justify="start", wrap=True, gap=1.75),
+        close_chart,
+        page.sentence(layout_text.CLOSE_SENTENCE),
+        page.sentence(
+            "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, kernel.at(chosen_at)))
+        ),
+        page.sentence(kernel.sentence),
+        page.alarm(kernel.alarm),
     )
     return
 
@@ -246,12 +235,10 @@ def _(close_chart, layout_page, set_cell, set_clicked):
 
 @app.cell
 def _(chosen_at, chosen_layout, layout_data, layout_page, mo, page, setting, values):
-    mo.vstack(
-        [
-            mo.md("## Take it along"),
-            page.downloads(lambda: layout_data.frame(setting.scenes), "c128a-layout", values, "the marks"),
-            page.command(layout_page.command(setting.scene(chosen_layout), chosen_at)),
-        ]
+    page.stack(
+        mo.md("## Take it along"),
+        page.downloads(lambda: layout_data.frame(setting.scenes), "c128a-layout", values, "the marks"),
+        page.command(layout_page.command(setting.scene(chosen_layout), chosen_at)),
     )
     return
 

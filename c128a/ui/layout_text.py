@@ -6,9 +6,15 @@ from collections import Counter
 
 from c128a.layout import ITEMSIZE
 from c128a.ui.cells import ENTRIES_PER_BLOCK, Cell, Scene, Verdict, cell_at, reads, verdict
+from c128a.ui.layout_data import GRIDS
 
 MARK = {"right": "✓", "luck": "≈", "wrong": "✗"}  # the sign of a verdict, beside its colour
 MANY = {"id": "ids", "pad": "pads", "old id": "old ids", "old pad": "old pads", "blank": "cells never written"}
+
+CLOSE_SENTENCE = (
+    "The same sixteen flat indices in the three layouts. Under a cell stands the row and column that the reader takes "
+    "it for: ✓ its own, ≈ right by chance, ✗ wrong; nothing where it does not look."
+)
 
 Scenes = tuple[Scene, Scene, Scene]  # fixed, packed, pitched
 
@@ -59,13 +65,23 @@ def reader_sentence(scenes: Scenes) -> str:
     return f"A reader {who}: {'; '.join(parts)}."
 
 
-def mark_sentence(scene: Scene, columns: int) -> str:
+def mark_sentence(columns: int) -> str:
     """What one mark stands for; pictures that gather cells say so."""
     if columns == 1:
         return "1 mark = 1 column."
     return (
         f"**1 mark = {columns:,} columns**, split where ids, pads and old bytes meet. Click one to see its cells below."
     )
+
+
+def grid_note(capacity: int, grid: str) -> str:
+    """What the dashed rules are, or why the picture of the rows has none."""
+    if not GRIDS[grid]:
+        return ""
+    size = GRIDS[grid] * ITEMSIZE
+    if capacity / GRIDS[grid] > 64:
+        return f" The {grid} of {size:,} bytes lie too close for this picture; the close-up shows them."
+    return f" A dashed rule stands at every {size:,} bytes."
 
 
 def found_table(scenes: Scenes) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The pictures of page 02: the buffer as one strip, as rows, and sixteen cells of it close up. Torch-free.
+"""The pictures of page 02: the buffer as one strip and as rows. Torch-free.
 
 Each picture has a frame, built once for a shape of buffer, and the rows of the moment. Fixed, packed and pitched stand
 under each other on one scale.
@@ -11,52 +11,24 @@ from typing import Any
 
 import altair as alt
 
-from c128a.layout import ITEMSIZE
 from c128a.ui import theme
-from c128a.ui.cells import KINDS, SCENE_LAYOUTS, Cell, Scene, Verdict, reads, runs, verdict
-from c128a.ui.layout_data import GRIDS, WINDOW, columns_a_mark, pieces, stretches, window
-from c128a.ui.layout_text import MARK, Scenes, address, label, verdict_name
+from c128a.ui.cells import SCENE_LAYOUTS, Scene, runs, verdict
+from c128a.ui.layout_data import GRIDS, columns_a_mark, pieces, stretches
+from c128a.ui.layout_signs import (
+    FILL,
+    KIND_NAME,
+    KIND_TEXT,
+    OUTLINE,
+    OUTLINE_DASH,
+    SIDE,
+    VERDICT_COLOUR,
+    VERDICT_DOMAIN,
+)
+from c128a.ui.layout_text import MARK, Scenes, address, verdict_name
 from c128a.ui.picture import Picture, Spec, frame
 
 ROW_HEIGHT = 24  # pixels
 HEADING = 1.25  # rows of room above each buffer
-LEFT = 84  # pixels for the names at the left
-
-_SIDE: dict[str, Any] = {  # one left edge for all three pictures
-    "ticks": False,
-    "domain": False,
-    "grid": False,
-    "labelPadding": 8,
-    "minExtent": LEFT,
-    "maxExtent": LEFT,
-}
-
-_KIND_NAME = {
-    "id": "id of this build",
-    "pad": "pad (−1)",
-    "old id": "old id: the build before",
-    "old pad": "old pad",
-    "blank": "never written",
-}
-_KIND_COLOUR = {
-    "id": theme.ID,
-    "pad": theme.PAD,
-    "old id": theme.STALE,
-    "old pad": theme.STALE_PAD,
-    "blank": theme.UNWRITTEN,
-}
-_KIND_TEXT = {"id": theme.ON_ID, "pad": theme.ON_PAD, "old id": "#000000", "old pad": theme.INK, "blank": theme.INK}
-_FILL = alt.Fill(
-    "kind:N",
-    scale=alt.Scale(domain=[_KIND_NAME[kind] for kind in KINDS], range=[_KIND_COLOUR[kind] for kind in KINDS]),
-)
-_VERDICTS: tuple[Verdict, ...] = ("right", "luck", "wrong")
-_VERDICT_COLOUR = {"right": theme.RIGHT, "luck": theme.LUCK, "wrong": theme.WRONG}
-_VERDICT_DOMAIN = [verdict_name(found) for found in _VERDICTS]
-_OUTLINE = alt.Stroke(
-    "verdict:N", scale=alt.Scale(domain=_VERDICT_DOMAIN, range=[_VERDICT_COLOUR[found] for found in _VERDICTS])
-)
-_OUTLINE_DASH = alt.StrokeDash("verdict:N", scale=alt.Scale(domain=_VERDICT_DOMAIN, range=[[1, 0], [2, 2], [5, 3]]))
 
 
 def buffer_rows(scenes: Scenes, grid: str, *, show_reader: bool = True) -> Picture:
@@ -82,7 +54,7 @@ def buffer_rows(scenes: Scenes, grid: str, *, show_reader: bool = True) -> Pictu
                     "x2": last + 1,
                     "y": top + piece.buffer_row + 0.08,
                     "y2": top + piece.buffer_row + 0.92,
-                    "kind": _KIND_NAME[piece.kind],
+                    "kind": KIND_NAME[piece.kind],
                     "layout": scene.layout,
                     "start": piece.start,
                     "tip": f"flat {piece.start:,} – {piece.stop - 1:,}",
@@ -100,7 +72,7 @@ def buffer_rows(scenes: Scenes, grid: str, *, show_reader: bool = True) -> Pictu
                     text = f"{'old ' if run.kind == 'old id' else ''}row {run.row}" if share > 0.07 else f"{run.row}"
                     x = (start % capacity) + (end - start) * (0.5 if run.kind == "id" else 0.9)
                     y = top + start // capacity + 0.5
-                    data["names"].append({"x": x, "y": y, "text": text, "ink": _KIND_TEXT[run.kind]})
+                    data["names"].append({"x": x, "y": y, "text": text, "ink": KIND_TEXT[run.kind]})
         if show_reader:
             _outline(scene, top, data)
     lines = _grid_lines(rows, capacity, GRIDS[grid])
@@ -151,7 +123,7 @@ def _rows_frame(rows: int, capacity: int) -> Spec:
             values=[at * block + HEADING + row + 0.5 for at in range(len(SCENE_LAYOUTS)) for row in range(rows)],
             labelExpr=f"'buffer row ' + floor(datum.value % {block} - {HEADING})",
             labelOverlap=False,
-            **_SIDE,
+            **SIDE,
         ),
     )
     cells = alt.Chart(alt.NamedData("cells"))
@@ -166,7 +138,7 @@ def _rows_frame(rows: int, capacity: int) -> Spec:
                 x2="x2:Q",
                 y=y,
                 y2="y2:Q",
-                fill=_FILL,
+                fill=FILL,
                 tooltip=[
                     alt.Tooltip("layout:N"),
                     alt.Tooltip("kind:N", title="holds"),
@@ -184,7 +156,7 @@ def _rows_frame(rows: int, capacity: int) -> Spec:
             .encode(x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None)),
             alt.Chart(alt.NamedData("outlines"))
             .mark_rect(fill=None, fillOpacity=0, strokeWidth=2.5)
-            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", stroke=_OUTLINE, strokeDash=_OUTLINE_DASH),
+            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", stroke=OUTLINE, strokeDash=OUTLINE_DASH),
             *theme.halo_text(tags, align="left", dx=6, **mark),
             *theme.halo_text(inside, align="right", dx=-6, **mark),
             alt.Chart(alt.NamedData("titles"))
@@ -208,7 +180,7 @@ def strip(scenes: Scenes, layout: str, at: int, *, show_reader: bool = True) -> 
                     "layout": scene.layout,
                     "x": run.start,
                     "x2": run.stop,
-                    "kind": _KIND_NAME[run.kind],
+                    "kind": KIND_NAME[run.kind],
                     "tip": f"flat {run.start:,} – {run.stop - 1:,}",
                 }
             )
@@ -216,14 +188,14 @@ def strip(scenes: Scenes, layout: str, at: int, *, show_reader: bool = True) -> 
                 old = "old " if run.kind == "old id" and share > 0.05 else ""
                 text = f"{old}{'row ' if share > 0.045 else ''}{run.row}"
                 middle = (run.start + run.stop) / 2
-                ink = _KIND_TEXT[run.kind]
+                ink = KIND_TEXT[run.kind]
                 data["names"].append({"layout": scene.layout, "x": middle, "text": text, "ink": ink})
         if show_reader:
             for row in range(scene.rows):
                 found = verdict(scene, row)
                 start = row * scene.reader_stride
                 tip = f"the reader looks for row {row} at {row} × {scene.reader_stride:,} = {start:,}"
-                name, colour = verdict_name(found), _VERDICT_COLOUR[found]
+                name, colour = verdict_name(found), VERDICT_COLOUR[found]
                 data["starts"].append(
                     {"layout": scene.layout, "x": start, "verdict": name, "colour": colour, "tip": tip}
                 )
@@ -241,15 +213,15 @@ def _strip_frame(cells: int) -> Spec:
     y = alt.Y(
         "layout:N",
         sort=list(SCENE_LAYOUTS),
-        axis=alt.Axis(title=None, **_SIDE),
+        axis=alt.Axis(title=None, **SIDE),
     )
     tip = alt.Tooltip("tip:N", title="cells")
-    shape = alt.Scale(domain=_VERDICT_DOMAIN, range=["triangle-down", "diamond", "cross"])
+    shape = alt.Scale(domain=VERDICT_DOMAIN, range=["triangle-down", "diamond", "cross"])
     return frame(
         alt.layer(
             alt.Chart(alt.NamedData("cells"))
             .mark_bar(height=22)
-            .encode(x=x, x2="x2:Q", y=y, fill=_FILL, tooltip=["layout:N", "kind:N", tip]),
+            .encode(x=x, x2="x2:Q", y=y, fill=FILL, tooltip=["layout:N", "kind:N", tip]),
             alt.Chart(alt.NamedData("names"))
             .mark_text(fontSize=11.5)
             .encode(x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None)),
@@ -265,93 +237,3 @@ def _strip_frame(cells: int) -> Spec:
             alt.Chart(alt.NamedData("here")).mark_tick(color=theme.HERE, thickness=3, height=32).encode(x=x, y=y),
         ).properties(width="container", height=46 * len(SCENE_LAYOUTS))
     )
-
-
-def close_up(scenes: Scenes, layout: str, at: int, mode: str, grid: str, values: tuple[int, ...] | None) -> Picture:
-    """Sixteen cells around a flat index in each layout, labelled; a click picks `layout` and `start`.
-
-    values: the kernel's output for the picked layout, flat; the other layouts show what the definitions give.
-    """
-    first = min(at, scenes[0].cells - 1) // WINDOW * WINDOW
-    data: dict[str, list[dict[str, Any]]] = {"cells": [], "readers": [], "grid": []}
-    data["ticks"] = [{"x": tick, "text": f"{first + tick:,}"} for tick in range(WINDOW)]
-    for scene in scenes:
-        for offset, cell in window(scene, at):
-            text = label(scene, offset, mode)
-            if values is not None and mode == "value" and scene.layout == layout and cell.kind != "blank":
-                text = f"{values[offset]:,}".replace("-", "−")
-            data["cells"].append(_close_cell(scene, offset, offset - first, cell, text))
-        for read in reads(scene):
-            for offset in range(max(read.start, first), min(read.stop, first + WINDOW)):
-                col = read.col + offset - read.start
-                text = f"{MARK[read.verdict]} {read.row}, {col:,}"
-                data["readers"].append(
-                    {"layout": scene.layout, "x": offset - first, "text": text, "verdict": verdict_name(read.verdict)}
-                )
-    data["here"] = [cell for cell in data["cells"] if (cell["layout"], cell["start"]) == (layout, at)]
-    if GRIDS[grid]:
-        data["grid"] = [{"x": flat - first} for flat in range(first, first + WINDOW + 1) if flat % GRIDS[grid] == 0]
-    return Picture(_close_frame(), **data)
-
-
-def _close_cell(scene: Scene, offset: int, x: int, cell: Cell, text: str) -> dict[str, Any]:
-    return {
-        "layout": scene.layout,
-        "start": offset,
-        "x": x,
-        "x2": x + 1,
-        "kind": _KIND_NAME[cell.kind],
-        "ink": _KIND_TEXT[cell.kind],
-        "text": text,
-        "sum": address(scene, offset).strip("`"),
-    }
-
-
-@lru_cache(maxsize=1)
-def _close_frame() -> Spec:
-    x = alt.X("x:Q", scale=alt.Scale(domain=[0, WINDOW], nice=False), axis=None)
-    y = alt.Y(
-        "layout:N",
-        sort=list(SCENE_LAYOUTS),
-        axis=alt.Axis(title=None, **_SIDE),
-    )
-    pick = alt.selection_point(name="pick", fields=["layout", "start"], on="click", empty=False, clear=False)
-    cells = alt.Chart(alt.NamedData("cells"))
-    step = f"(width / {WINDOW} / 2)"
-    return frame(
-        alt.layer(
-            cells.mark_bar(height=36, stroke=theme.PAPER, strokeWidth=2, cursor="pointer")
-            .encode(
-                x=x,
-                x2="x2:Q",
-                y=y,
-                fill=_FILL.legend(None),
-                tooltip=[
-                    alt.Tooltip("kind:N", title="holds"),
-                    alt.Tooltip("text:N", title="label"),
-                    alt.Tooltip("sum:N", title="address"),
-                ],
-            )
-            .add_params(pick),
-            cells.mark_text(dx=alt.expr(step), fontSize=12).encode(
-                x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None)
-            ),
-            alt.Chart(alt.NamedData("readers"))
-            .mark_text(dx=alt.expr(step), yOffset=27, fontSize=11, color=theme.INK)
-            .encode(x=x, y=y, text="text:N"),
-            alt.Chart(alt.NamedData("grid")).mark_rule(color=theme.INK, strokeWidth=1.5, strokeDash=[4, 3]).encode(x=x),
-            alt.Chart(alt.NamedData("here"))
-            .mark_bar(height=40, fillOpacity=0, stroke=theme.HERE, strokeWidth=3)
-            .encode(x=x, x2="x2:Q", y=y),
-        ).properties(width="container", height=66 * len(SCENE_LAYOUTS))
-    )
-
-
-def grid_note(capacity: int, grid: str) -> str:
-    """What the dashed rules are, or why the picture of the rows has none."""
-    if not GRIDS[grid]:
-        return ""
-    size = GRIDS[grid] * ITEMSIZE
-    if capacity / GRIDS[grid] > 64:
-        return f" The {grid} of {size:,} bytes lie too close for this picture; the close-up shows them."
-    return f" A dashed rule stands at every {size:,} bytes."

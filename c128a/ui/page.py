@@ -18,6 +18,7 @@ import marimo as mo
 import pandas as pd
 
 from c128a.ui import state, theme
+from c128a.ui.picture import Clickable, Picture
 from c128a.ui.presets import PRESETS
 
 # File name, name in the header.
@@ -83,6 +84,11 @@ def stack(*parts: Any) -> mo.Html | None:
 def sentence(text: str) -> mo.Html:
     """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
     return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
+
+
+def clickable(picture: Picture) -> mo.ui.altair_chart:
+    """A picture whose own selections reach Python: read them from `.selections` in another cell."""
+    return mo.ui.altair_chart(Clickable(picture), chart_selection=False, legend_selection=False)
 
 
 def downloads(

@@ -1,0 +1,148 @@
+"""Page 02: clicks, keys and the address choose a cell; the sentences count the rows a frozen reader gets wrong."""
+
+import io
+import json
+
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.browser
+
+PAGE = "02_layout"
+INCIDENT_1 = {"seq": 300_000, "model_len": 1_048_576, "then": 1_048_576}
+KERNEL = "The values are the kernel's own output"
+
+
+def rows_chart(sheet):
+    return sheet.page.locator("marimo-vega").first
+
+
+def close_chart(sheet):
+    return sheet.page.locator("marimo-vega").nth(1)
+
+
+def test_the_page_opens_with_the_addresses_and_the_verdict(sheet):
+    sheet.open(PAGE)
+    assert "row 3 starts at 384 when packed and at 1,536 when pitched" in sheet.lead
+    assert "gets 3 of 4 packed rows wrong, and no pitched one" in sheet.lead
+
+
+def test_the_kernel_ran_and_agrees_with_the_picture(sheet):
+    sheet.page.get_by_text(KERNEL).wait_for()
+    assert "Every cell is as drawn above." in sheet.settle().text
+
+
+def test_a_picture_that_gathers_cells_says_so(sheet):
+    assert "1 mark = 16 columns" in sheet.text
+
+
+def test_a_click_on_a_mark_shows_its_first_cell_and_a_click_close_up_the_cell_itself(sheet):
+    # The 9th mark of the packed buffer's first row starts at flat 128: row 1, column 0.
+    packed = rows_chart(sheet).get_by_label("layout: packed").filter(has=sheet.page.locator("xpath=self::*"))
+    target = next(mark for mark in packed.all() if "cells: flat 128 " in mark.get_attribute("aria-label"))
+    target.click(position={"x": 20, "y": 10})
+    sheet.settle()
+    assert "layout=packed" in sheet.page.url and "at=128" in sheet.page.url
+    assert "row 1 × stride 128 + column 0 = 128 → byte 512" in sheet.text
+    close_chart(sheet).locator("g.mark-rect.role-mark path").nth(16 + 3).click()
+    sheet.settle()
+    assert "at=131" in sheet.page.url
+    assert "row 1 × stride 128 + column 3 = 131 → byte 524" in sheet.text
+
+
+def test_arrow_keys_walk_along_the_memory(sheet):
+    sheet.focus("at flat index", role="textbox")
+    sheet.press("ArrowUp")
+    assert "at=132" in sheet.page.url
+    sheet.press("ArrowDown", times=2)
+    assert "row 1 × stride 128 + column 2 = 130" in sheet.text
+
+
+def test_an_old_cell_names_the_earlier_build_and_the_reader_who_takes_it(sheet):
+    sheet.focus("at flat index", role="textbox").fill("513")
+    sheet.press("Enter")
+    assert "The earlier build wrote it" in sheet.text
+    assert "The reader takes it for row 1, column 1" in sheet.text
+
+
+@pytest.mark.parametrize(
+    ("label", "on_cell"),
+    [("flat index", "513"), ("(row, column)", "(1′, 1)"), ("byte", "2,052"), ("value", "3")],
+)
+def test_the_labels_of_the_close_up_toggle(sheet, label, on_cell):
+    # Request 1 of the earlier batch has block 1: slots 2 and 3.
+    sheet.focus(label, role="radio")
+    sheet.press("Space")
+    cells = close_chart(sheet).locator("g.mark-text.role-mark text").all_text_contents()
+    assert cells[16 + 1] == on_cell
+
+
+@pytest.mark.parametrize(
+    ("label", "parameter"),
+    [
+        ("the same", "requests=same"),
+        ("stride of this build", "reader=now"),
+        ("cache lines", "grid=cache+lines"),
+        ("pitched", "layout=pitched"),
+        ("prefill", "kind=prefill"),
+        ("fixed", "policy=fixed"),
+    ],
+)
+def test_a_choice_is_reached_by_keyboard_and_changes_the_page(sheet, label, parameter):
+    before = sheet.text
+    sheet.focus(label, role="radio")
+    sheet.press("Space")
+    assert parameter in sheet.page.url
+    assert sheet.text != before
+
+
+def test_numbers_are_reached_by_keyboard_and_change_the_page(sheet):
+    sheet.open(PAGE)
+    sheet.focus("Model length", role="textbox").fill("131072")
+    sheet.press("Enter")
+    assert "128 of 1,024 columns" in sheet.lead
+    sheet.focus("Longest sequence at capture", role="textbox").fill("20000")
+    sheet.press("Enter")
+    assert "A reader captured at 20,000 tokens" in sheet.lead
+    sheet.focus("Longest sequence now", role="slider")
+    sheet.press("ArrowRight")
+    assert "At 16,512 tokens rows are 256 of 1,024 columns wide" in sheet.lead
+    sheet.focus("Rows", role="combobox").select_option("2")
+    sheet.settle()
+    assert "row 1 starts at 256 when packed" in sheet.lead
+
+
+def test_incident_1_and_the_rows_that_came_out_right_by_chance(sheet):
+    sheet.open(PAGE, **INCIDENT_1)
+    assert "gets 3 of 4 packed rows wrong" in sheet.lead
+    assert "fixed (stride 8,192): 4 of 4 rows right" in sheet.text
+    sheet.focus("the same", role="radio")
+    sheet.press("Space")
+    assert "packed (stride 8,192): 1 of 4 rows right, 2 right by chance (rows 2, 3), 1 wrong (row 1)" in sheet.text
+    assert "✗ 1,523 ids of row 2, 586 pads" in sheet.text
+
+
+def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
+    sheet.open(PAGE, rows="99", at="-3", grid="squares")
+    assert "At 16,384 tokens" in sheet.lead
+    for note in ("rows is 99 in the address", "at is -3 in the address", "grid is squares in the address"):
+        assert note in sheet.text
+
+
+def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sheet):
+    sheet.open(PAGE, seq=1_048_576, model_len=33_792)
+    alarm = sheet.page.get_by_role("alert").first.inner_text()
+    assert "The capacity of 384 columns is too narrow for 1,048,576 tokens, which need 8,192" in alarm
+
+
+def test_downloads_hold_the_marks(sheet):
+    sheet.open(PAGE)
+    sheet.page.get_by_text(KERNEL).wait_for()
+    sheet.settle()
+    table = pd.read_csv(io.BytesIO(sheet.download("the marks CSV")))
+    packed = table[table["layout"] == "packed"]
+    assert packed["first"].iloc[0] == 0 and packed["last"].iloc[-1] == 2047
+    first = packed[packed["first"] == 128].iloc[0]
+    assert (first["kind"], first["row"], first["column"], first["first_byte"]) == ("id", 1, 0, 512)
+    held = json.loads(sheet.download("the marks JSON"))
+    assert held["settings"]["rows"] == 4 and len(held["rows"]) == len(table)
