@@ -52,7 +52,7 @@ def markdown(findings: Sequence[Finding], title: str = "Review of vLLM PR #50004
     counts = ", ".join(f"{count} {_reads(level, count)}" for level, count in tally(findings).items())
     lines = [f"### {title}", "", f"{len(findings)} claims checked: {counts}.", ""]
     lines += ["| the report says | verdict | kept by |", "| --- | --- | --- |"]
-    lines += [f"| {_cell(f.claim.title)} | {_cell(bold(f.verdict))} | `{f.claim.kept_by}` |" for f in findings]
+    lines += [f"| {_cell(f.claim.title)} | {_cell(bold(f.verdict))} | `{f.claim.test_file}` |" for f in findings]
     return "\n".join(lines) + "\n"
 
 

@@ -135,7 +135,8 @@ CLAIMS = (
         "The pull request's own test with its values (2 tokens, capacity 256, width 128), run on this machine.",
         _shapes,
         _judge_shapes,
-        "tests/claims/test_buffers.py",
+        "tests/test_build.py",
+        "test_the_pull_requests_own_values",
     ),
     Claim(
         "bounds",
@@ -145,7 +146,8 @@ CLAIMS = (
         "Both layouts, three widths, buffers filled with a mark; then two widths that are over the buffer.",
         _bounds,
         _judge_bounds,
-        "tests/claims/test_buffers.py",
+        "tests/test_build.py",
+        "test_random_builds_equal_reference_and_touch_nothing_else",
     ),
     Claim(
         "test_covers",
@@ -156,6 +158,7 @@ CLAIMS = (
         _test_covers,
         _judge_test_covers,
         "tests/claims/test_buffers.py",
+        "test_no_cell_of_the_pull_requests_test_depends_on_the_stride",
     ),
     Claim(
         "addresses",
@@ -165,7 +168,8 @@ CLAIMS = (
         "Addresses at all widths; then the rows that a reader finds at the stride of its capture, in real buffers too.",
         _addresses,
         _judge_addresses,
-        "tests/claims/test_buffers.py",
+        "tests/test_incidents.py",
+        "test_incident_1_packed_rows_after_the_first_are_wrong_under_a_frozen_reader",
     ),
     Claim(
         "semantics",
@@ -176,5 +180,6 @@ CLAIMS = (
         _semantics,
         _judge_semantics,
         "tests/claims/test_buffers.py",
+        "test_rows_are_the_same_at_every_width_that_is_wide_enough",
     ),
 )

@@ -3,8 +3,9 @@
 The evidence of a claim is a dict of facts that were computed or measured; the verdict is a function of that dict and of
 nothing else. Whoever doubts a verdict changes a fact and judges again.
 
->>> claim = Claim("odd", "widths", "Odd", "is odd", "took it modulo two", lambda _: {"n": 3},
-...               lambda facts: Verdict("holds" if facts["n"] % 2 else "does not hold", f"n is {facts['n']}"), "none")
+>>> def judge(facts):
+...     return Verdict("holds" if facts["n"] % 2 else "does not hold", f"n is {facts['n']}")
+>>> claim = Claim("odd", "widths", "Odd", "is odd", "took it modulo two", lambda _: {"n": 3}, judge, "file", "test")
 >>> claim.judge({"n": 3}).level, claim.judge({"n": 4}).level
 ('holds', 'does not hold')
 """
@@ -84,7 +85,8 @@ class Claim:
     checked: str
     gather: Callable[[Setting], Facts]
     judge: Callable[[Facts], Verdict]
-    kept_by: str
+    test_file: str
+    test_name: str
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,16 @@ def _build(batch: Any, width: int, held: Sequence[Any], layout: Any = "packed") 
         )
 
 
+def _step(builder: Any, batch: Any) -> Any:
+    """One build of a workload by a builder."""
+    from c128a import backend
+
+    with backend.kernel_lock:
+        return builder.build(
+            batch.positions, batch.query_start_loc, batch.max_seq_len, batch.block_table, batch.slot_mapping
+        )
+
+
 @_needs_torch
 def pr_test() -> Facts:
     """The pull request's own test, its inputs and values, run on this machine."""
@@ -162,35 +172,35 @@ def semantics() -> Facts:
 
 @_needs_torch
 def frozen() -> Facts:
-    """Other requests built, narrower, into the buffer of a capture and read at its stride: rows found right, by layout.
+    """Other requests built, narrower, into the buffer of a capture and read by its reader: rows right, by layout.
 
     A row is right where the reader finds the ids that the reference gives for that row of the second build.
     """
-    import torch
-
     from c128a import backend, reference, workloads
     from c128a.builder import C128AMetadataBuilder
+    from c128a.frozen import FrozenReader
     from c128a.layout import LAYOUTS
 
     model_len, rows = 65_536, 4
-    captured, now = workloads.decode(rows, model_len, seed=1), workloads.decode(rows, 15_000, seed=2)
-    facts: Facts = {"ran": backend.describe(), "right": {}}
+    device = backend.device()
+    captured = workloads.decode(rows, model_len, seed=1, device=device)
+    now = workloads.decode(rows, 15_000, seed=2, device=device)
+    n = int(reference.entries_seen(now.positions, workloads.COMPRESS_RATIO).max())
+    wanted = reference.decode_rows(
+        now.positions,
+        workloads.COMPRESS_RATIO,
+        now.token_to_req_indices,
+        now.block_table,
+        workloads.ENTRIES_PER_BLOCK,
+        n,
+    )
+    right = {}
     for layout in LAYOUTS:
-        builder = C128AMetadataBuilder(model_len, rows, layout=layout, prefill_rows=False)
-        for batch in (captured, now):
-            parts = (batch.positions, batch.block_table, batch.slot_mapping)
-            positions, table, slots = (part.to(builder.device) for part in parts)
-            with backend.kernel_lock:
-                built = builder.build(positions, batch.query_start_loc, batch.max_seq_len, table, slots)
-            if batch is captured:
-                assert built.global_decode_topk_indices is not None
-                stride = built.global_decode_topk_indices.stride(0)
-        n = int(reference.entries_seen(now.positions, 128).max())
-        requests, block = now.token_to_req_indices, workloads.ENTRIES_PER_BLOCK
-        wanted = reference.decode_rows(now.positions, 128, requests, now.block_table, block, n)
-        read = builder.global_decode_buffer.as_strided((rows, n), (stride, 1)).cpu()
-        facts["right"][layout] = [bool(torch.equal(read[row], wanted[row])) for row in range(rows)]
-    return facts
+        builder = C128AMetadataBuilder(model_len, rows, layout=layout, prefill_rows=False, device=device)
+        reader = FrozenReader(_step(builder, captured))
+        lens = _step(builder, now).decode_topk_lens
+        right[layout] = [read.right for read in reader.report(wanted, lens)]
+    return {"reader": FrozenReader.kind, "right": right}
 
 
 @_needs_torch

@@ -170,6 +170,7 @@ CLAIMS = (
         _needs_256,
         _judge_needs_256,
         "tests/test_width.py",
+        "test_width_of_a_sequence_length",
     ),
     Claim(
         "loop_32",
@@ -180,6 +181,7 @@ CLAIMS = (
         _loop_32,
         _judge_loop_32,
         "tests/claims/test_widths.py",
+        "test_columns_trips_and_time_shrink_by_three_different_factors",
     ),
     Claim(
         "proportional",
@@ -190,6 +192,7 @@ CLAIMS = (
         _proportional,
         _judge_proportional,
         "tests/claims/test_widths.py",
+        "test_three_of_seven_widths_take_one_trip_though_they_are_narrower_than_a_trip",
     ),
     Claim(
         "empty_and_odd",
@@ -199,7 +202,8 @@ CLAIMS = (
         f"The formula at {len(LENGTHS)} lengths (0, 1, odd, one over) and {len(CAPACITIES)} capacities.",
         _empty_and_odd,
         _judge_empty_and_odd,
-        "tests/test_width.py",
+        "tests/test_incidents.py",
+        "test_incident_3_a_capacity_smaller_than_the_sequence_is_an_error_with_both_numbers",
     ),
     Claim(
         "constant",
@@ -210,6 +214,7 @@ CLAIMS = (
         _constant,
         _judge_constant,
         "tests/claims/test_widths.py",
+        "test_the_constant_is_the_one_the_policy_uses",
     ),
     Claim(
         "why_128",
@@ -220,5 +225,6 @@ CLAIMS = (
         _why_128,
         _judge_why_128,
         "tests/claims/test_widths.py",
+        "test_powers_of_two_alone_would_be_read_past_their_end",
     ),
 )

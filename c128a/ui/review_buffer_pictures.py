@@ -95,7 +95,7 @@ def addresses(facts: Facts) -> Evidence:
     here = ""
     if "missing" not in built:
         right = {layout: sum(rows) for layout, rows in built["right"].items()}
-        here = f" Built here, read so: {right['packed']} of 4 packed rows right, {right['pitched']} of 4 pitched."
+        here = f" Here, {built['reader']} got {right['packed']} of 4 packed and {right['pitched']} of 4 pitched rows."
     return Picture(frame(picture)), (
         f"What a reader finds that keeps the stride of its capture, 8,192.{here} With FlashMLA in a CUDA graph the "
         f"attention output of row 1 was off by up to {worst:.0%} (figures from elsewhere)."

@@ -95,7 +95,7 @@ def card(finding: Finding) -> str:
         "The report": escape(claim.report),
         "Checked": escape(claim.checked),
         "Verdict": f"<strong>{escape(verdict.text)}</strong>",
-        "Kept by": f"<code>{escape(claim.kept_by)}</code>",
+        "Kept by": f"<code>{escape(claim.test_file)}</code><br><small>{escape(_prose(claim.test_name))}</small>",
     }
     colour = COLOUR[verdict.level]
     badge = f'<span class="review-badge" style="border-color:{colour}">{icon(verdict.level)} {verdict.level}</span>'
@@ -176,7 +176,7 @@ def closing(findings: Sequence[Finding], heading: str) -> str:
     rows = "".join(
         f"<tr><td>{escape(f.claim.title)}</td>"
         f'<td style="white-space:nowrap">{icon(f.verdict.level)} {f.verdict.level}</td>'
-        f"<td>{escape(_reason(f.verdict))}</td><td><code>{escape(f.claim.kept_by)}</code></td></tr>"
+        f"<td>{escape(_reason(f.verdict))}</td><td><code>{escape(f.claim.test_file)}</code></td></tr>"
         for f in findings
     )
     heads = "".join(f'<th scope="col">{name}</th>' for name in ("The report says", "Verdict", "Why", "Kept by"))
@@ -184,6 +184,11 @@ def closing(findings: Sequence[Finding], heading: str) -> str:
         f'<div class="review-closing"><p><strong>{escape(heading)}</strong></p><table class="review-table">'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
+
+
+def _prose(test_name: str) -> str:
+    """A test's name as the sentence it is."""
+    return test_name.removeprefix("test_").replace("_", " ")
 
 
 def _reason(verdict: Verdict) -> str:
