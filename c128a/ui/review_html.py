@@ -39,7 +39,7 @@ STYLE = f"""<style>
 .review-card dl {{ display: grid; grid-template-columns: 5.5rem 1fr; gap: .35rem .8rem; margin: 0; max-width: 44rem; }}
 .review-card dt {{ opacity: .75; }}
 .review-card dd {{ margin: 0; }}
-.review-numbers {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(6.5rem, 1fr)); gap: 1rem; }}
+.review-numbers {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)); gap: 1rem; }}
 .review-numbers div {{ font-size: .9rem; line-height: 1.3; }}
 .review-numbers b {{ display: block; font-size: 1.7rem; font-weight: 600; font-variant-numeric: tabular-nums; }}
 .review-releases {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem 0; }}
@@ -137,21 +137,29 @@ def numbers(pairs: Mapping[str, str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True) -> str:
-    """A plain table of texts: the first column to the left, the others to the right where they are numbers."""
+    """A plain table of texts: the first column to the left, the others to the right where they are numbers.
+
+    A row shorter than the head ends in a text over all columns left.
+    """
     heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = []
+    for row in rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[:-1])
+        last = len(head) - len(row) + 1
+        wide = f' colspan="{last}" style="text-align:left"' if last > 1 else ""
+        body.append(f"<tr>{cells}<td{wide}>{escape(row[-1])}</td></tr>")
     kind = "review-table right" if right else "review-table"
-    return f'<table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
 
 
 def contexts(rows: Sequence[Mapping[str, Any]], chosen: int) -> str:
-    """The account over contexts (`review_data.contexts_table` as records); what was not measured says so."""
+    """The account over contexts (`review_data.contexts_table` as records); what was not measured says why."""
     head = ("context", "width", "builder saves", "combine saves", "more tokens/s", "from positions saves")
-    body = []
+    body: list[tuple[str, ...]] = []
     for row in rows:
         name = f"{row['context']:,}" + (" ◂ chosen" if row["context"] == chosen else "")
         if row["why"]:
-            body.append((name, "", "", "no answer", "", "", ""))
+            body.append((name, row["why"]))
             continue
         gains = [f"{row[f'{form}_gain']:.2%} ({row[f'{form}_low']:.2%} – {row[f'{form}_high']:.2%})" for form in FORMS]
         body.append(

@@ -72,6 +72,13 @@ def test_a_context_that_was_not_measured_has_no_figures_but_a_reason(setting):
     assert table.loc[1_048_576, "positions_saved_us"] == pytest.approx(62.1 + 31 * (210.6 - 79.6))
 
 
+def test_the_table_of_contexts_marks_the_chosen_one_and_says_why_one_is_empty(setting):
+    text = review_html.contexts(review_data.contexts_table(setting).to_dict("records"), 32_768)
+    assert text.count("◂ chosen") == 1 and "32,768 ◂ chosen" in text
+    assert "was not measured at 8,192 tokens" in text
+    assert "0.89% (0.25% – 1.96%)" in text
+
+
 def test_the_parts_of_a_step_add_up_to_the_account(setting):
     parts = review_data.parts_table(setting)
     steps = parts.groupby("form", sort=False)["us_a_step"].sum()
