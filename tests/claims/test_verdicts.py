@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from c128a.claims import CLAIMS, LEVELS, SUBJECTS, Setting, markdown, review, tally
+from c128a.records import load_all
+from c128a.times import groups
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,7 +68,7 @@ OTHER_FACTS = [
 
 @pytest.fixture(scope="module")
 def findings():
-    return {finding.claim.key: finding for finding in review(Setting.default())}
+    return {finding.claim.key: finding for finding in review(Setting.default("elsewhere"))}
 
 
 @pytest.mark.parametrize(("key", "level"), EXPECTED.items(), ids=EXPECTED.keys())
@@ -116,7 +118,7 @@ def test_without_torch_claims_that_need_the_kernel_say_so_and_the_rest_are_judge
     code = (
         "import sys; sys.modules['torch'] = sys.modules['triton'] = None\n"
         "from c128a.claims import Setting, review\n"
-        "for finding in review(Setting.default()):\n"
+        "for finding in review(Setting.default('elsewhere')):\n"
         "    print(finding.claim.key, finding.verdict.level, sep=': ')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
@@ -129,3 +131,12 @@ def test_without_torch_claims_that_need_the_kernel_say_so_and_the_rest_are_judge
 
 def test_the_levels_are_told_apart_in_words():
     assert LEVELS == ("holds", "holds if", "does not hold", "not checked")
+
+
+@pytest.mark.parametrize("group", groups(load_all()))
+def test_every_group_of_records_answers_every_claim_about_cost(group):
+    findings = review(Setting.default(group), [claim for claim in CLAIMS if claim.subject == "costs"])
+    assert [finding.claim.key for finding in findings if finding.verdict.level == "not checked"] == []
+    throughput = next(finding for finding in findings if finding.claim.key == "throughput")
+    assert throughput.facts["low"] <= 0.010 <= throughput.facts["high"]  # the reported gain, within the stated range
+    assert throughput.facts["parts"]["combine"] > 10 * throughput.facts["parts"]["builder"]
