@@ -193,8 +193,8 @@ def _(layout_page, rows_chart, set_cell, set_clicked):
 
 @app.cell
 def _(get_clicked, layout_page, set_cell, setting):
-    cell_control = layout_page.cell_control(get_clicked(), setting.cells, set_cell)
-    return (cell_control,)
+    cell_pick = layout_page.cell_controls(get_clicked(), setting.cells, set_cell)
+    return (cell_pick,)
 
 
 @app.cell
@@ -212,10 +212,10 @@ def _(chosen_at, chosen_layout, kernel, label, layout_close, page, setting):
 
 
 @app.cell
-def _(cell_control, chosen_at, chosen_layout, close_chart, kernel, label, layout_text, mo, page, setting):
+def _(cell_pick, chosen_at, chosen_layout, close_chart, kernel, label, layout_text, mo, page, setting):
     page.stack(
         mo.md("## Sixteen cells close up"),
-        mo.hstack([cell_control, label], justify="start", wrap=True, gap=1.75),
+        mo.hstack([*cell_pick, label], justify="start", wrap=True, gap=1.75),
         close_chart,
         page.sentence(layout_text.CLOSE_SENTENCE),
         page.sentence(

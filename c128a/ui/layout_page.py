@@ -42,8 +42,8 @@ def controls(start: Mapping[str, Any]) -> mo.ui.batch:
     return mo.Html(f'<div style="display:grid;gap:.9rem">{text}</div>').batch(**elements)
 
 
-def cell_control(picked: tuple[SceneLayout, int], count: int, on_change: Callable[[Any], None]) -> mo.Html:
-    """The chosen cell by keyboard: a layout and a flat index below count."""
+def cell_controls(picked: tuple[SceneLayout, int], count: int, on_change: Callable[[Any], None]) -> list[Any]:
+    """The chosen cell by keyboard: a control for the layout and one for a flat index below count."""
     layout, at = picked
     chosen: dict[str, Any] = {"layout": layout, "at": min(at, count - 1)}
 
@@ -52,22 +52,14 @@ def cell_control(picked: tuple[SceneLayout, int], count: int, on_change: Callabl
             chosen[name] = value
             on_change((chosen["layout"], chosen["at"]))
 
-    return mo.hstack(
-        [
-            mo.ui.radio(
-                SCENE_LAYOUTS,
-                value=layout,
-                label="Cell in the rows",
-                inline=True,
-                on_change=lambda value: change("layout", value),
-            ),
-            mo.ui.number(
-                0, count - 1, value=chosen["at"], label="at flat index", on_change=lambda value: change("at", value)
-            ),
-        ],
-        justify="start",
-        gap=1.5,
-    )
+    return [
+        mo.ui.radio(
+            SCENE_LAYOUTS, value=layout, label="Cell of", inline=True, on_change=lambda value: change("layout", value)
+        ),
+        mo.ui.number(
+            0, count - 1, value=chosen["at"], label="at flat index", on_change=lambda value: change("at", value)
+        ),
+    ]
 
 
 def marks_sentence(setting: Setting) -> str:

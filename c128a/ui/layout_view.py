@@ -155,6 +155,9 @@ def _rows_frame(rows: int, capacity: int) -> Spec:
             .mark_text(fontSize=11.5)
             .encode(x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None)),
             alt.Chart(alt.NamedData("outlines"))
+            .mark_rect(fill=None, fillOpacity=0, stroke=theme.PAPER, strokeWidth=5, aria=False)
+            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q"),
+            alt.Chart(alt.NamedData("outlines"))
             .mark_rect(fill=None, fillOpacity=0, strokeWidth=2.5)
             .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", stroke=OUTLINE, strokeDash=OUTLINE_DASH),
             *theme.halo_text(tags, align="left", dx=6, **mark),

@@ -39,3 +39,18 @@ def test_downloads_hold_the_frame():
 @pytest.mark.parametrize("name", ["free", "pr_test", "one_long"])
 def test_the_menu_opens_at_the_preset_of_the_address(name):
     assert page.preset_menu(name, lambda value: None).value == name
+
+
+def test_data_may_be_made_only_when_the_button_is_pressed():
+    page.downloads(lambda: pytest.fail("made too early"), "name")
+
+
+def test_a_table_marks_one_row_and_escapes_its_cells():
+    html = page.table(["a"], [["<b>"], ["2"]], marked=1, label="numbers").text
+    assert html.count("aria-current=true") == 1 and html.index("aria-current=true") > html.index("&lt;b&gt;")
+    assert "<b>" not in html
+
+
+def test_an_alarm_without_a_message_is_nothing_and_nothing_stacks_to_nothing():
+    assert page.stack(page.alarm(None), page.notes([])) is None
+    assert 'role="alert"' in page.stack(page.alarm("**7,680** is too narrow"), None).text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from c128a.ui import picture, width_view
+from c128a.ui import width_view
 from c128a.ui.width_data import WidthCase
 
 CASES = [
@@ -53,14 +53,3 @@ def test_the_label_is_drawn_once_and_on_the_side_with_room(seq):
     rows = width_view.width_curve(WidthCase(seq)).spec["datasets"]
     assert len(rows["here_left"]) + len(rows["here_right"]) == 1
     assert len(rows["here_left"]) == (seq > 11_585)  # the middle of a log axis from 128 to 1,048,576
-
-
-def test_a_picture_refuses_more_marks_than_it_can_show():
-    with pytest.raises(ValueError, match=r"20,001 rows; it must hold at most 20,000"):
-        picture.Picture({}, here=[{}] * 20_001)
-
-
-def test_a_picture_leaves_its_frame_as_it_was():
-    frame = {"datasets": {"fixed": [1]}}
-    assert picture.Picture(frame, here=[{"x": 1}]).spec["datasets"] == {"fixed": [1], "here": [{"x": 1}]}
-    assert frame == {"datasets": {"fixed": [1]}}

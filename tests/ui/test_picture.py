@@ -1,0 +1,40 @@
+"""A picture is a frame with rows in it; what cannot be shown is refused."""
+
+import json
+
+import altair as alt
+import marimo as mo
+import pytest
+
+from c128a.ui import page, picture
+
+
+def chart():
+    return alt.Chart(alt.NamedData("here")).mark_point().encode(x="seq:Q")
+
+
+def test_a_picture_refuses_more_marks_than_it_can_show():
+    with pytest.raises(ValueError, match=r"20,001 rows; it must hold at most 20,000"):
+        picture.Picture({}, here=[{}] * 20_001)
+
+
+def test_a_picture_leaves_its_frame_as_it_was():
+    frame = {"datasets": {"fixed": [1]}}
+    assert picture.Picture(frame, here=[{"x": 1}]).spec["datasets"] == {"fixed": [1], "here": [{"x": 1}]}
+    assert frame == {"datasets": {"fixed": [1]}}
+
+
+def test_marimo_and_jupyter_get_the_same_chart_with_its_rows():
+    made = picture.Picture(picture.frame(chart()), here=[{"seq": 5}])
+    kind, text = made._mime_()
+    assert kind == "application/vnd.vegalite.v6+json"
+    assert json.loads(text) == made._repr_mimebundle_()[kind]
+    assert json.loads(text)["datasets"]["here"] == [{"seq": 5}]
+
+
+def test_a_clickable_picture_reaches_marimo_unchanged():
+    made = picture.Picture(picture.frame(chart()), here=[{"seq": 5}])
+    element = page.clickable(made)
+    assert isinstance(element, mo.ui.altair_chart)
+    assert element._spec is made.spec
+    assert element.selections == {}
