@@ -62,8 +62,9 @@ ASSUMPTIONS: dict[str, Assumption] = {
         1.6,
         6.3,
         "PFLOP/s",
-        "10, 20 and 40 % of eight times 1,979 TFLOP/s, the dense FP8 peak of an H200. The report names neither the "
-        "card nor its tokens per second.",
+        "10, 20 and 40 % of eight times 1,979 TFLOP/s, the dense FP8 peak of an H200; the report names neither card "
+        "nor tokens per second. For scale: SGLang's prefill of DeepSeek-V3, 37 billion active, on eight H100 comes to "
+        "4.1 PFLOP/s (lmsys.org, 25 September 2025: 26,156 tokens/s a GPU on GB200, 3.8 times the H100).",
     ),
     "prefill_share": Assumption(
         "Share of the run spent in prefill steps",
@@ -77,7 +78,8 @@ ASSUMPTIONS: dict[str, Assumption] = {
 
 NOT_IN_THE_ACCOUNT = (
     "Every tensor-parallel rank combines all tokens of the step: combine times are not divided by the number of cards.",
-    "Kernel times are those of one H200 with a warm L2; on another card kernels and step get faster together.",
+    "Kernel times are those of one H200 with a warm L2; on another card kernels and step get faster together. The pull "
+    "request may have run on another card: NVIDIA's Dynamo recipe caps V4-Pro on eight H200 at 86,016 tokens.",
     "The step estimate counts the matrix products of the active parameters. Attention over the context and "
     "communication make a real step longer, and every share smaller.",
     "Nothing overlaps: a kernel that runs beside another one saves less than its own time.",

@@ -1,4 +1,4 @@
-"""Which rows of a record the account takes: warm, of one length, of the released kernels and the form from positions."""
+"""Which rows of a record the account takes: warm, of one length, of the kernels it knows."""
 
 import pytest
 

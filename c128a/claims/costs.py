@@ -43,6 +43,7 @@ def _throughput(setting: Setting) -> Facts:
         "parts": {part.name: part.saved_us for part in account.parts},
         "step_us": length,
         "step_for_claim_us": step_for_gain(account.saved_us, REPORTED_GAIN, share),
+        "tokens": setting.tokens,
         "run": f"{setting.model.name}, {setting.tokens:,} tokens a step at {setting.max_seq_len:,}",
     }
 
@@ -60,7 +61,8 @@ def _judge_throughput(facts: Facts) -> Verdict:
         return Verdict("holds", f"The account gives {spread} ({facts['run']}).")
     return Verdict(
         "holds if",
-        f"a prefill step takes about {facts['step_for_claim_us'] / 1000:,.0f} ms. The account gives {spread}; "
+        f"a prefill step takes about {facts['step_for_claim_us'] / 1000:,.0f} ms "
+        f"({facts['tokens'] / facts['step_for_claim_us'] * 1000:,.1f} thousand tokens/s). The account gives {spread}; "
         f"{facts['parts']['combine'] / facts['saved_us']:.0%} of it comes from the combine, the rest from the builder.",
     )
 
@@ -142,7 +144,11 @@ def _regression(setting: Setting) -> Facts:
             if row.get("cache") != "cold" and not row.get("short_seq_len"):
                 cells.setdefault((row["decode"], row["prefill"], row["max_seq_len"]), {})[row["variant"]] = row["us"]
     return {
-        "ratios": {cell: us["row_loop_adaptive"] / us["row_loop_fixed"] for cell, us in cells.items()},
+        "ratios": {
+            cell: us["row_loop_adaptive"] / us["row_loop_fixed"]
+            for cell, us in cells.items()
+            if {"row_loop_adaptive", "row_loop_fixed"} <= us.keys()
+        },
         "variants": census.predicted()[-1].naive,
         "variants_here": census.predicted()[-1].ours,
     }
