@@ -1,6 +1,7 @@
 """Records: found, checked, and the figures from elsewhere exactly as their sheets give them."""
 
 import json
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,8 @@ import pytest
 
 from c128a import records
 from c128a.width import active_topk_width, loop_trips
+
+ROOT = Path(__file__).resolve().parents[1]
 
 FACTS_COMBINE = [  # fact sheet, section 3: 8,192 tokens, per C128A layer
     (32_768, 90.6, 13.2),
@@ -166,6 +169,13 @@ def test_a_missing_folder_is_reported_with_the_places_looked_at(tmp_path, monkey
         records.folder()
 
 
+def test_a_page_exported_to_wasm_takes_the_records_along(tmp_path):
+    # marimo copies the folder public/ beside a notebook into its export; there, records are fetched from it.
+    copied = shutil.copytree(ROOT / "notebooks" / "public", tmp_path / "public")
+    for name in records.names():
+        assert records.parse(name, (copied / "data" / f"{name}.json").read_text()) == records.load(name)
+
+
 def test_records_and_account_need_neither_torch_nor_triton():
     code = (
         "import sys; sys.modules['torch'] = sys.modules['triton'] = None\n"
@@ -173,7 +183,6 @@ def test_records_and_account_need_neither_torch_nor_triton():
         "times = times.KernelTimes.of([records.load('elsewhere')])\n"
         "print(round(account.prefill_step(account.MODELS['V4-Pro'], 8192, 32768, times).saved_us, 1))"
     )
-    root = Path(__file__).resolve().parents[1]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "2455.2"  # 62.3 - 6.5 + 31 × (90.6 - 13.2)
