@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 import triton
+import triton.language as tl
 
 from c128a import launch, reference, timing, workloads
 from c128a.build import build_c128a_topk_metadata, build_with_row_loop
@@ -108,12 +109,21 @@ class BuilderCase:
             "tiled_serial": partial(launch.tiled_launcher(adaptive, *buffers, overlap=False), *self.inputs),
             "tiled_fixed": partial(launch.tiled_launcher(fixed, *buffers), *self.inputs),
             "fill": lambda: fill.fill_(-1),
+            "loads": self._loads(adaptive),
             "empty": lambda: empty[(1,)](),
         }
         if self.compare:
             other, arguments = self.compare, self.arguments(self.width)
             timed["compare"] = lambda: other(*arguments)
         return timed
+
+    def _loads(self, plan: launch.Plan) -> Callable[[], object]:
+        """The loads that a build cannot avoid, in the order in which they depend on each other, and no rows."""
+        positions, requests, table, _ = self.inputs
+        grid = (-(-plan.num_tokens // LOADS_ROWS),)
+        return lambda: dependent_loads[grid](
+            self.lens, positions, requests, table, plan.num_tokens, plan.num_decode, plan.table_stride, ROWS=LOADS_ROWS
+        )
 
     def describe(self, variant: str) -> dict[str, Any]:
         """The fields of a row that say what was timed."""
@@ -128,7 +138,7 @@ class BuilderCase:
             shape = {"tile": list(tile)}
         return {
             "sheet": "builder",
-            "kernel": "empty" if variant == "empty" else "builder",
+            "kernel": variant if variant in ("empty", "loads") else "builder",
             "variant": variant,
             "cell": self.cell.name,
             "decode": self.cell.decode,
@@ -139,7 +149,7 @@ class BuilderCase:
             "policy": "fixed" if fixed else "pow2",
             "width": width,
             **shape,
-            "bytes": 0 if variant == "empty" else rows * width * ITEMSIZE,
+            "bytes": 0 if variant in ("empty", "loads") else rows * width * ITEMSIZE,
             "floor_scale": round(self.floor_scale(width), 4),
         }
 
@@ -254,6 +264,21 @@ class CombineCase:
 @triton.jit
 def empty() -> None:
     """A kernel that does nothing: what any launch costs."""
+
+
+LOADS_ROWS = 8
+
+
+@triton.jit
+def dependent_loads(
+    out_ptr, positions_ptr, requests_ptr, table_ptr, num_tokens, num_decode, table_stride, ROWS: tl.constexpr
+) -> None:
+    """Load what a build must load: positions, and for decode rows the request and then its first block number."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    position = tl.load(positions_ptr + row, mask=row < num_tokens, other=0)
+    request = tl.load(requests_ptr + row, mask=row < num_decode, other=0)
+    block = tl.load(table_ptr + request.to(tl.int64) * table_stride, mask=row < num_decode, other=0)
+    tl.store(out_ptr + row, position.to(tl.int32) + block, mask=row < num_tokens)
 
 
 def host_calls() -> dict[str, Callable[[], object]]:
