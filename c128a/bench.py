@@ -24,7 +24,7 @@ import torch
 
 from c128a import backend, timing
 from c128a.bench_cases import CELLS, COMBINE_CELLS, BuilderCase, Cell, CombineCase, host_calls
-from c128a.provenance import command_line, provenance
+from c128a.provenance import clocks, command_line, provenance
 
 Row = dict[str, Any]
 
@@ -106,7 +106,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m c128a.bench", description=__doc__.split("\n")[0])
     parser.add_argument("sheet", choices=["builder", "combine", "host"])
     parser.add_argument("--cell", action="append", metavar="DECODE,PREFILL,LENGTH", help="only this cell (repeatable)")
-    parser.add_argument("--repeats", type=int, default=15, help="samples a measurement (default 15)")
+    parser.add_argument("--repeats", type=int, default=21, help="samples a measurement (default 21)")
     parser.add_argument("--no-cold", action="store_true", help="leave out the cold-L2 measurements")
     parser.add_argument(
         "--compare", metavar="MODULE:FUNCTION", help="time another function with the report's signature"
@@ -135,6 +135,7 @@ def main(argv: list[str] | None = None) -> int:
             rows = combine_rows(wanted or COMBINE_CELLS, cold=not options.no_cold, repeats=options.repeats)
         else:
             rows = host_rows()
+    facts |= {f"{name}_after": value for name, value in clocks().items() if name != "driver"}
     if options.sheet != "host":
         print(summary(rows))
     if options.out:

@@ -36,7 +36,7 @@ def provenance(command: str) -> dict[str, Any]:
             "l2_bytes": properties.L2_cache_size,
             "memory_bytes": properties.total_memory,
             "cuda": torch.version.cuda,
-            **_nvidia_smi(),
+            **clocks(),
         }
     else:
         facts["gpu"] = f"none ({platform.processor() or platform.machine()})"
@@ -54,7 +54,8 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _nvidia_smi() -> dict[str, str]:
+def clocks() -> dict[str, str]:
+    """The GPU's driver and its clocks as they are at this moment; empty where nvidia-smi does not answer."""
     fields = {"driver": "driver_version", "sm_clock": "clocks.sm", "memory_clock": "clocks.mem"}
     query = f"--query-gpu={','.join(fields.values())}"
     try:

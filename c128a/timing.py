@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 FLUSH_BYTES = 128 * 2**20
 COLD_LAUNCHES = 10
+PASSES = 3
 EVENT_US = 0.5  # resolution of a CUDA event: a single launch carries no finer digit
 
 
@@ -100,16 +101,21 @@ def elapsed_us(graph: torch.cuda.CUDAGraph) -> float:
 def kernel_times(
     launches: Mapping[str, Callable[[], object]], *, repeats: int = 15, in_graph: int = 50
 ) -> dict[str, Sample]:
-    """Warm kernel time of each launch, in microseconds, interleaved."""
-    graphs = {name: (capture(launch, in_graph), capture(launch, 2 * in_graph)) for name, launch in launches.items()}
-    for once, twice in graphs.values():
-        once.replay()
-        twice.replay()
-    values: dict[str, list[float]] = {name: [] for name in graphs}
-    for _ in range(repeats):
-        for name, (once, twice) in graphs.items():
-            short, long = elapsed_us(once), elapsed_us(twice)
-            values[name].append((long - short) / in_graph)
+    """Warm kernel time of each launch, in microseconds, interleaved.
+
+    The graphs are captured anew PASSES times: the time of a graph depends a little on where its memory lies, and the
+    spread of the samples must say so.
+    """
+    values: dict[str, list[float]] = {name: [] for name in launches}
+    for turn in range(PASSES):
+        graphs = {name: (capture(launch, in_graph), capture(launch, 2 * in_graph)) for name, launch in launches.items()}
+        for once, twice in graphs.values():
+            once.replay()
+            twice.replay()
+        for _ in range(repeats // PASSES + (turn < repeats % PASSES)):
+            for name, (once, twice) in graphs.items():
+                short, long = elapsed_us(once), elapsed_us(twice)
+                values[name].append((long - short) / in_graph)
     return {name: Sample(tuple(each)) for name, each in values.items()}
 
 
