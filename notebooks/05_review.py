@@ -163,7 +163,8 @@ def _(UnmeasuredError, mo, page, review_charts, review_data, setting):
         _drawn = [review_charts.parts(_parts.to_dict("records"), review_data.step_length_us(setting))]
     except UnmeasuredError:
         _drawn = []
-    mo.vstack([*_drawn, page.sentence(review_data.account_sentence(setting))])
+    _said = [review_data.account_sentence(setting), review_data.times_note(setting)]
+    mo.vstack([*_drawn, *(page.sentence(text) for text in _said if text)])
     return
 
 
@@ -188,12 +189,13 @@ def _(findings, mo, review_view):
 
 @app.cell
 def _(claims, findings, mo, review_html, setting):
-    _text = claims.markdown(findings)
-    _run = f"{setting.model.name}, {setting.tokens:,} tokens a step at {setting.max_seq_len:,}, {setting.times.title}"
+    _run = f"{setting.model.name}, {setting.tokens:,} tokens a step at {setting.max_seq_len:,}"
+    _heading = f"Review of vLLM PR #50004 ({_run}; times {setting.times.title})"
+    _text = claims.markdown(findings, _heading)
     mo.vstack(
         [
             mo.md("## The review on one page\n\nPrinting this page prints this table alone."),
-            mo.Html(review_html.closing(findings, f"Review of vLLM PR #50004 ({_run})")),
+            mo.Html(review_html.closing(findings, _heading)),
             mo.hstack(
                 [mo.download(_text.encode(), "review-pr50004.md", mimetype="text/markdown", label="Markdown")],
                 justify="start",

@@ -21,8 +21,9 @@ from c128a.account import (
 )
 from c128a.claims import Finding, Level, Setting
 from c128a.records import Record
-from c128a.times import groups
+from c128a.times import KernelTimes, groups
 from c128a.ui import state
+from c128a.width import active_topk_width
 
 CONTEXTS = (8_192, 32_768, 131_072, 1_048_576)  # tokens; where the combine was measured
 FORMS = {"before": "fixed width", "after": "adaptive width", "from_positions": "from positions"}
@@ -164,6 +165,25 @@ def takeaway(findings: Sequence[Finding]) -> str:
         f"The saving is real, and **{combine / whole:.0%}** of it lies in the prefill combine, which the report does "
         f"not name. What broke is the row stride: a reader that keeps the stride of its capture misses "
         f"**{wrong} of {total}** packed rows{', and the new test could not see it' if unseen else ''}."
+    )
+
+
+def times_note(setting: Setting) -> str:
+    """How far this repository's form of the combine is from the released kernel, as Markdown; "" for the latter's own.
+
+    The released kernel was measured elsewhere only; both at the pull request's step, fixed and adaptive width.
+    """
+    if all(record.elsewhere for record in setting.records):
+        return ""
+    released = KernelTimes.of([setting.elsewhere])
+    ask = (PR_RUN.tokens, PR_RUN.max_seq_len)
+    width = active_topk_width(PR_RUN.max_seq_len, 128, PR_RUN.capacity)
+    here = (setting.times.combine_fixed.at(*ask, PR_RUN.capacity).us, setting.times.combine.at(*ask, width).us)
+    there = (released.combine_fixed.at(*ask, PR_RUN.capacity).us, released.combine.at(*ask, width).us)
+    return (
+        f"The combine timed here is this repository's own form of the released one. At {ask[1]:,} tokens it takes "
+        f"{here[0]:.1f} and {here[1]:.1f} µs at fixed and adaptive width; the released kernel took {there[0]:.1f} and "
+        f"{there[1]:.1f} (figures from elsewhere, which can be chosen above)."
     )
 
 

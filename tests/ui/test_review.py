@@ -11,6 +11,7 @@ import pytest
 from c128a.account import ASSUMPTIONS
 from c128a.claims import CLAIMS, Finding, Setting, Verdict, review, tally
 from c128a.records import load_all
+from c128a.times import groups
 from c128a.ui import review_charts, review_data, review_html, review_view
 from c128a.ui.picture import Picture
 
@@ -109,6 +110,12 @@ def test_the_account_says_which_part_is_builder_and_which_combine(setting):
 )
 def test_the_sentence_of_the_account_follows_the_setting(setting, changed, says):
     assert says in review_data.account_sentence(replace(setting, **changed))
+
+
+def test_times_of_a_form_of_our_own_are_set_against_the_released_kernel(setting):
+    assert review_data.times_note(setting) == ""  # the figures from elsewhere are the released kernel's
+    if "recorded" in groups(load_all()):
+        assert "the released kernel took 90.6 and 13.2" in review_data.times_note(Setting.default("recorded"))
 
 
 def test_the_address_describes_the_setting():
