@@ -23,10 +23,11 @@ app = marimo.App(width="full", app_title="Is my deployment safe?")
 def _():
     import marimo as mo
 
-    from c128a import deployment_cli, records, serve_args, serving, step_cost
+    from c128a import records
+    from c128a.deployment import cli, serve_args, serving, step_cost
     from c128a.ui import deployment_data, deployment_view, page, state
 
-    return deployment_cli, deployment_data, deployment_view, mo, page, records, serve_args, serving, state, step_cost
+    return cli, deployment_data, deployment_view, mo, page, records, serve_args, serving, state, step_cost
 
 
 @app.cell
@@ -125,10 +126,10 @@ def _(records):
 
 
 @app.cell
-def _(deployment_cli, deployment_data, measured, step_cost, values):
+def _(cli, deployment_data, measured, step_cost, values):
     found = deployment_data.answer(values)
     costs = step_cost.step_costs(found.setup, measured, typical_len=values["seq"])
-    reproduce = deployment_cli.command(found, width=88)
+    reproduce = cli.command(found, width=88)
     return costs, found, reproduce
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c128a.deployment import check
-from c128a.serving import CONSUMERS, GRAPHS
+from c128a.deployment.serving import CONSUMERS, GRAPHS
 
 MIB = 2**20
 

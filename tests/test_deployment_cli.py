@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from c128a.deployment import check
-from c128a.deployment_cli import command, main, report
-from c128a.serve_args import read_serve_line
+from c128a.deployment.cli import command, main, report
+from c128a.deployment.serve_args import read_serve_line
 
 PR_50004 = "vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --max-num-batched-tokens 8192 --max-num-seqs 512"
 

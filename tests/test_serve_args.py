@@ -2,7 +2,7 @@
 
 import pytest
 
-from c128a.serve_args import human_int, read_serve_line
+from c128a.deployment.serve_args import human_int, read_serve_line
 
 
 @pytest.mark.parametrize(

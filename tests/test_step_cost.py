@@ -3,8 +3,8 @@
 import pytest
 
 from c128a.deployment import check
+from c128a.deployment.step_cost import step_costs
 from c128a.records import Record, load
-from c128a.step_cost import step_costs
 
 
 def row(kernel, variant, us, *, decode=0, prefill=0, seq=32_768, width=256):

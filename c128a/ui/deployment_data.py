@@ -15,10 +15,10 @@ from typing import Any
 import pandas as pd
 
 from c128a.deployment import Deployment, check
+from c128a.deployment.serve_args import ServeLine
+from c128a.deployment.serving import CONSUMERS, GRAPHS, RATIO
+from c128a.deployment.step_cost import StepCost
 from c128a.releases import RELEASES
-from c128a.serve_args import ServeLine
-from c128a.serving import CONSUMERS, GRAPHS, RATIO
-from c128a.step_cost import StepCost
 from c128a.ui import state
 from c128a.ui.presets import PRESETS
 from c128a.width import sequence_range
@@ -128,7 +128,7 @@ def apply_preset(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 def apply_line(values: Mapping[str, Any], line: ServeLine) -> tuple[dict[str, Any], list[str]]:
     """The settings with those of a command line over them, and a note for each that the page cannot hold.
 
-    >>> from c128a.serve_args import read_serve_line
+    >>> from c128a.deployment.serve_args import read_serve_line
     >>> start, _ = state.read({}, fields())
     >>> apply_line(start, read_serve_line("vllm serve m --max-num-seqs 64 --max-model-len 2M"))[1]
     ['--max-model-len 2M: it must be a whole number from 1 to 1,048,576 on this page. Kept: 1,048,576.']

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from c128a.deployment import check
-from c128a.serve_args import read_serve_line
-from c128a.step_cost import StepCost
+from c128a.deployment.serve_args import read_serve_line
+from c128a.deployment.step_cost import StepCost
 from c128a.ui import deployment_data as data
 from c128a.ui import deployment_view as view
 from c128a.ui import state

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from c128a.deployment.serving import POLICY_NAMES, Setup
 from c128a.layout import ITEMSIZE
-from c128a.serving import POLICY_NAMES, Setup
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from c128a.serving import Finding, Setup
+from c128a.deployment.serving import Finding, Setup
 
 SM120_LOOSE_ROWS = 64  # tokens; above them FlashInfer's SM120 kernel asks for contiguous rows
 ROW_BLOCK = 64  # columns; sparse decode kernels walk a row in blocks of 64, FlashMLA's sm100 head64 kernel asserts it

@@ -16,11 +16,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from c128a import builder_hazards, reader_hazards
+from c128a.deployment import builder_hazards, reader_hazards
+from c128a.deployment.provision import Buffer, WarmUp, buffers, warm_up
+from c128a.deployment.serving import CONSUMERS, GRAPHS, RATIO, SEVERITIES, Consumer, Finding, Graph, Setup
 from c128a.layout import LAYOUTS, Layout
-from c128a.provision import Buffer, WarmUp, buffers, warm_up
 from c128a.releases import release_of
-from c128a.serving import CONSUMERS, GRAPHS, RATIO, SEVERITIES, Consumer, Finding, Graph, Setup
 from c128a.width import POLICIES, Policy, capacity_width
 
 Verdict = Literal["danger", "warning", "safe"]
@@ -189,9 +189,3 @@ def _one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-if __name__ == "__main__":
-    from c128a.deployment_cli import main
-
-    raise SystemExit(main())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from c128a.serving import RATIO, Finding, Setup, width_list
+from c128a.deployment.serving import RATIO, Finding, Setup, width_list
 from c128a.width import capacity_width, reachable_widths, required_width
 
 DEFAULT_WIDTH = 8192  # columns that build_c128a_topk_metadata writes when it is not told a width

@@ -16,12 +16,12 @@ from typing import Any
 
 from c128a.account import MODELS
 from c128a.deployment import Deployment, check
+from c128a.deployment.serve_args import ServeLine, human_int, read_serve_line
+from c128a.deployment.serving import CONSUMERS, GRAPHS
+from c128a.deployment.step_cost import TYPICAL_LEN, StepCost, step_costs
 from c128a.layout import LAYOUTS
 from c128a.records import load_all
 from c128a.releases import RELEASES
-from c128a.serve_args import ServeLine, human_int, read_serve_line
-from c128a.serving import CONSUMERS, GRAPHS
-from c128a.step_cost import TYPICAL_LEN, StepCost, step_costs
 from c128a.width import POLICIES, capacity_width
 
 ICONS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from c128a.account import MODELS
+from c128a.deployment.serving import RATIO, Setup
 from c128a.measured import Estimate, Point, Series, UnmeasuredError
 from c128a.records import Record
-from c128a.serving import RATIO, Setup
 from c128a.width import active_topk_width, required_width
 
 TYPICAL_LEN = 32_768  # tokens; the example that PR #50004 gives for itself
