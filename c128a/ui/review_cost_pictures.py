@@ -44,8 +44,8 @@ def long(facts: Facts) -> Evidence:
     rows = []
     for name, (before, after) in facts["us"].items():
         rows += [
-            {"name": f"{name}, fixed", "value": before, "text": f"{before:,g} µs", "colour": theme.GREY},
-            {"name": f"{name}, adaptive", "value": after, "text": f"{after:,g} µs", "colour": theme.BLUE},
+            {"name": f"{name}, fixed", "value": before, "text": f"{before:,.1f} µs", "colour": theme.GREY},
+            {"name": f"{name}, adaptive", "value": after, "text": f"{after:,.1f} µs", "colour": theme.BLUE},
         ]
     return bars(
         rows, unit="µs a launch", height=18

@@ -31,7 +31,8 @@ def loop_32(facts: Facts) -> Evidence:
     rows = []
     for key, name in names.items():
         before, after = facts[key]
-        text = f"{before / after:.2g} × ({before:,g} → {after:,g}{' µs' if key == 'us' else ''})"
+        change = f"{before:.1f} → {after:.1f} µs" if key == "us" else f"{before:,} → {after:,}"
+        text = f"{before / after:.2g} × ({change})"
         rows.append({"name": name, "value": before / after, "text": text, "colour": theme.BLUE})
     return bars(
         rows, unit="times less"
