@@ -32,10 +32,9 @@ def _():
 
 @app.cell
 def _(mo, records, timing_data, timing_runs):
-    every_record = records.load_all()
-    runs = timing_runs.gather(every_record)
+    runs = timing_runs.gather(records.load_all())
     opened, notes = timing_data.read(mo.query_params().to_dict())
-    return every_record, notes, opened, runs
+    return notes, opened, runs
 
 
 @app.cell
@@ -132,8 +131,8 @@ def _(batch_ui, cache_ui, mo, number, page, preset, preset_whys, slider):
 
 
 @app.cell
-def _(case, every_record, notes, page, timing_text, values):
-    page.stack(page.notes(notes), page.notes(timing_text.notes(case, values, every_record), kind="neutral"))
+def _(case, notes, page, timing_text, values):
+    page.stack(page.notes(notes), page.notes(timing_text.notes(case, values), kind="neutral"))
     return
 
 

@@ -7,9 +7,9 @@ times leave of it. Three digits at most. Figures from elsewhere came without a s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
-from c128a.records import Record
 from c128a.ui.timing_data import Row, TimingCase, floor_us, ratio
 from c128a.ui.timing_runs import BATCHES, CAPACITY, Run
 from c128a.ui.width_text import human_bytes
@@ -113,7 +113,7 @@ def evidence(run: Run) -> str:
     )
 
 
-def notes(case: TimingCase, opened: dict[str, object], records: Sequence[Record]) -> list[str]:
+def notes(case: TimingCase, opened: Mapping[str, Any]) -> list[str]:
     """What the recorded runs do not cover of the settings, and where they were not made here."""
     said = []
     if case.runs.builder.record is not None and case.runs.builder.record.elsewhere:

@@ -1,0 +1,85 @@
+"""The live part of page 04, without a browser: what it asks for, what it keeps, and what it says about it."""
+
+import pytest
+
+from c128a import live
+from c128a.records import load
+from c128a.ui import timing_live
+from c128a.ui.timing_data import TimingCase
+from c128a.ui.timing_runs import gather, normal
+from tests.support import timings
+
+OWN = TimingCase(gather([timings.builder_run(), load("elsewhere")]))
+
+
+def reference(variant, us, width):
+    row = timings.row(variant, us, decode=32, prefill=0, width=width) | {"kernel": "reference"}
+    return normal(row | {"device": "CPU, torch reference"})
+
+
+def test_a_request_without_a_length_asks_for_all_recorded_ones():
+    assert [cell.max_seq_len for cell in timing_live.cells("p2048", 0)] == [4_096, 32_768, 131_072, 1_048_576]
+    (cell,) = timing_live.cells("mixed", 50_000)
+    assert (cell.decode, cell.prefill, cell.max_seq_len) == (64, 4096, 50_000)
+
+
+def test_one_long_request_is_timed_as_it_was_recorded_whatever_length_is_asked():
+    (cell,) = timing_live.cells("one_long", 32_768)
+    assert (cell.decode, cell.max_seq_len, cell.short) == (256, 1_048_576, 4_096)
+
+
+@pytest.mark.skipif(live.on_gpu(), reason="on a GPU every batch is quick")
+def test_without_a_gpu_the_form_opens_with_a_batch_that_a_cpu_can_do():
+    opened = {"batch": "p8192", "seq": 32_768, "budget": 7}
+    form = timing_live.form(opened)
+    assert form.element.value == {"batch": timing_live.CPU_BATCH, "length": 0, "budget": 7}
+    assert form.value is None  # nothing runs before it is submitted
+    assert timing_live.form(opened | {"batch": "d32"}).element.value["batch"] == "d32"
+
+
+@pytest.mark.skipif(live.on_gpu(), reason="says what a machine without a GPU does")
+def test_the_introduction_says_that_no_kernel_is_timed_here():
+    text = timing_live.intro()
+    assert "no kernel to time" in text and "torch reference on the CPU" in text and "illustration" in text
+
+
+def test_a_new_row_takes_the_place_of_the_older_one_of_its_cell():
+    first, other = reference("reference_fixed", 100.0, 8192), reference("reference_adaptive", 50.0, 256)
+    again = reference("reference_fixed", 90.0, 8192)
+    assert timing_live.merged([first, other], again) == [other, again]
+
+
+@pytest.mark.parametrize(
+    ("ended", "text"),
+    [
+        ("finished", "Finished; 1 row is kept."),
+        ("budget", "The 10 s are spent; 1 row is kept."),
+        ("stopped", "Cancelled; 1 row is kept."),
+    ],
+)
+def test_the_end_of_a_run_is_told_with_what_it_kept(ended, text):
+    assert timing_live.summary(live.Outcome(({},), ended, ()), 10.0) == text
+
+
+def test_a_refused_measurement_is_told_with_its_reason():
+    assert timing_live.summary(live.Outcome((), "finished", ("too large",)), 10.0).endswith("Refused: too large.")
+
+
+def test_a_running_status_has_a_progress_bar_and_a_busy_one_is_a_warning():
+    running = timing_live.view(timing_live.Status("running", "1+0@4096, about 3 s left", 0.25)).text
+    assert 'role="progressbar"' in running and 'aria-valuenow="25"' in running and "about 3 s left" in running
+    busy = timing_live.view(timing_live.Status("busy", "another session is timing")).text
+    assert "Not started: another session is timing" in busy and "progressbar" not in busy
+
+
+def test_the_cpu_s_sentence_is_about_milliseconds_and_about_no_kernel():
+    rows = [reference("reference_fixed", 80_000.0, 8192), reference("reference_adaptive", 4_000.0, 256)]
+    text = timing_live.sentence(OWN, rows)
+    assert text.startswith("live · CPU, torch reference, 32 decode rows at 32,768 tokens: 80 ms at the fixed width")
+    assert "4.0 ms at 256 columns, 20.0 × less" in text and "a kernel's time it is not" in text
+
+
+def test_a_card_s_sentence_stands_beside_the_record():
+    row = normal(timings.row("tiled", 5.0) | {"device": "Some Card"})
+    text = timing_live.sentence(OWN, [row])
+    assert "live · Some Card" in text and "the tiles take 5.0" in text and "The record says 4.0" in text
