@@ -43,6 +43,9 @@ SHAPES = ((1, 0), (32, 0), (256, 0), (1024, 0), (0, 2048), (0, 8192), (64, 4096)
 CELLS = [Cell(decode, prefill, length) for decode, prefill in SHAPES for length in LENGTHS]
 CELLS.append(Cell(256, 0, 1_048_576, short=4_096))
 COMBINE_CELLS = [(tokens, length) for tokens in (2048, 8192) for length in (8_192, 32_768, 131_072, 1_048_576)]
+REQUEST_TOKENS = (
+    4096  # a combine chunk of 8,192 tokens holds two requests: the released kernel starts 128 programs each
+)
 
 
 class BuilderCase:
@@ -161,17 +164,18 @@ class BuilderCase:
 
 
 class CombineCase:
-    """The prefill combine in one cell: one chunk at the end of contexts of max_seq_len tokens."""
+    """The prefill combine in one cell: one chunk of requests that end at contexts of max_seq_len tokens."""
 
     def __init__(self, tokens: int, max_seq_len: int) -> None:
         self.tokens, self.max_seq_len = tokens, max_seq_len
-        batch = workloads.prefill(tokens, max_seq_len, device="cuda")
-        requests = len(batch.query_start_loc) - 1
+        step = min(REQUEST_TOKENS, max_seq_len)
+        queries = [min(step, tokens - start) for start in range(0, tokens, step)]
+        requests = len(queries)
+        batch = workloads.from_lengths(queries, [max_seq_len] * requests, num_decode_requests=0, device="cuda")
         self.positions, self.requests = batch.positions, batch.token_to_req_indices
         self.starts = batch.query_start_loc.to("cuda")
-        queries = self.starts.diff()
         self.seq_lens = torch.full((requests,), max_seq_len, dtype=torch.int32, device="cuda")
-        self.gather_lens = torch.minimum(self.seq_lens, queries + WINDOW - 1).to(torch.int32)
+        self.gather_lens = torch.minimum(self.seq_lens, self.starts.diff() + WINDOW - 1).to(torch.int32)
         self.width = active_topk_width(max_seq_len, RATIO, CAPACITY)
         self.compressed_rows = CAPACITY
         self.workspace_rows = CAPACITY + int(self.gather_lens.max())
@@ -251,6 +255,7 @@ class CombineCase:
             "cell": f"{self.tokens}@{self.max_seq_len}",
             "decode": 0,
             "prefill": self.tokens,
+            "requests": len(self.seq_lens),
             "max_seq_len": self.max_seq_len,
             "capacity": CAPACITY,
             "policy": "fixed" if fixed else "pow2",
