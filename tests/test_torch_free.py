@@ -1,0 +1,56 @@
+"""What a browser's Python can import: it has neither torch nor triton."""
+
+import subprocess
+import sys
+
+import pytest
+
+TORCH_FREE = [
+    "c128a",
+    "c128a.width",
+    "c128a.layout",
+    "c128a.tiles",
+    "c128a.trace",
+    "c128a.records",
+    "c128a.account",
+    "c128a.census",
+    "c128a.deployment",
+    "c128a.integrations.vllm",
+]
+
+BLOCK = "import sys; sys.modules.update(torch=None, triton=None)\n"
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", BLOCK + code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("module", TORCH_FREE)
+def test_module_imports_where_torch_and_triton_cannot(module):
+    done = run(f"import {module}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_block_itself_works():
+    assert "ModuleNotFoundError" in run("import torch").stderr
+    assert "ModuleNotFoundError" in run("from c128a import build_c128a_topk_metadata").stderr
+
+
+def test_torch_free_names_come_from_the_package_itself():
+    done = run("import c128a; print(c128a.active_topk_width(32_768, 128, 8192), c128a.RowLayout.packed(2, 128).span)")
+    assert done.stdout.split() == ["256", "256"], done.stderr
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert "has no attribute 'nothing'" in run("import c128a; c128a.nothing").stderr
+
+
+def test_importing_triton_first_without_a_gpu_says_what_to_do():
+    code = "import os; os.environ.pop('TRITON_INTERPRET', None); import triton; import c128a.backend"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    import torch
+
+    if torch.cuda.is_available():
+        assert done.returncode == 0, done.stderr
+    else:
+        assert "import c128a.backend first, or set TRITON_INTERPRET=1" in done.stderr
