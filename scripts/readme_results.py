@@ -45,10 +45,11 @@ def table() -> str:
     cost, ordinary = host["build_c128a_topk_metadata"], host["row loop, Triton's ordinary launch alone"]
     lines += [
         "",
-        f"Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; least "
-        f"{min(gains):.2f} ×). The combine from positions is {geometric_mean(saved):.2f} × our writing of the released form "
-        f"(least {min(saved):.2f} ×).",
-        f"One build costs the host {cost:.0f} µs, checks and views included; the row loop's launch alone {ordinary:.0f} µs.",
+        f"Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; "
+        f"least {min(gains):.2f} ×). The combine from positions is {geometric_mean(saved):.2f} × our writing of the "
+        f"released form (least {min(saved):.2f} ×).",
+        f"One build costs the host {cost:.0f} µs, checks and views included; the row loop's launch alone "
+        f"{ordinary:.0f} µs.",
     ]
     return "\n".join(lines)
 
