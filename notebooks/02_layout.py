@@ -16,7 +16,7 @@
 import marimo
 
 __generated_with = "0.25.2"
-app = marimo.App(width="full", app_title="Where does a cell lie?")
+app = marimo.App(width="full", app_title="Where does a cell lie?", html_head_file="head.html")
 
 
 @app.cell
@@ -168,16 +168,16 @@ def _(chosen_at, chosen_layout, layout_text, layout_view, mo, page, setting):
 
 
 @app.cell
-def _(layout_view, page, setting):
-    rows_chart = page.clickable(layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader))
-    return (rows_chart,)
+def _(page):
+    rows_place, close_place = page.canvas(), page.canvas()
+    return close_place, rows_place
 
 
 @app.cell
-def _(layout_page, layout_text, mo, page, rows_chart, setting):
+def _(layout_page, layout_text, layout_view, mo, page, rows_place, setting):
     page.stack(
         mo.md("## The same buffer, row by row"),
-        rows_chart,
+        page.draw(rows_place, layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader)),
         page.sentence(layout_page.marks_sentence(setting)),
         page.sentence(layout_text.reader_sentence(setting.scenes)) if setting.show_reader else None,
         layout_page.reader_table(setting.scenes) if setting.show_reader else None,
@@ -186,8 +186,8 @@ def _(layout_page, layout_text, mo, page, rows_chart, setting):
 
 
 @app.cell
-def _(layout_page, rows_chart, set_cell, set_clicked):
-    layout_page.on_pick(rows_chart.selections, set_cell, set_clicked)
+def _(layout_page, rows_place, set_cell, set_clicked):
+    layout_page.on_pick(rows_place.selections, set_cell, set_clicked)
     return
 
 
@@ -204,19 +204,17 @@ def _(cells_output, chosen_layout, setting):
 
 
 @app.cell
-def _(chosen_at, chosen_layout, kernel, label, layout_close, page, setting):
-    close_chart = page.clickable(
-        layout_close.close_up(setting.scenes, chosen_layout, chosen_at, label.value, setting.grid, kernel.values)
-    )
-    return (close_chart,)
+def _(chosen_at, chosen_layout, kernel, label, layout_close, setting):
+    close_up = layout_close.close_up(setting.scenes, chosen_layout, chosen_at, label.value, setting.grid, kernel.values)
+    return (close_up,)
 
 
 @app.cell
-def _(cell_pick, chosen_at, chosen_layout, close_chart, kernel, label, layout_text, mo, page, setting):
+def _(cell_pick, chosen_at, chosen_layout, close_place, close_up, kernel, label, layout_text, mo, page, setting):
     page.stack(
         mo.md("## Sixteen cells close up"),
         mo.hstack([*cell_pick, label], justify="start", wrap=True, gap=1.75),
-        close_chart,
+        page.draw(close_place, close_up),
         page.sentence(layout_text.CLOSE_SENTENCE),
         page.sentence(
             "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, kernel.at(chosen_at)))
@@ -228,8 +226,8 @@ def _(cell_pick, chosen_at, chosen_layout, close_chart, kernel, label, layout_te
 
 
 @app.cell
-def _(close_chart, layout_page, set_cell, set_clicked):
-    layout_page.on_pick(close_chart.selections, set_cell, set_clicked)
+def _(close_place, layout_page, set_cell, set_clicked):
+    layout_page.on_pick(close_place.selections, set_cell, set_clicked)
     return
 
 

@@ -42,8 +42,8 @@ FILL = alt.Fill(
 )
 VERDICTS: tuple[Verdict, ...] = ("right", "luck", "wrong")
 VERDICT_COLOUR = {"right": theme.RIGHT, "luck": theme.LUCK, "wrong": theme.WRONG}
+VERDICT_DASH = {"right": [1, 0], "luck": [2, 3], "wrong": [6, 3]}
 VERDICT_DOMAIN = [verdict_name(found) for found in VERDICTS]
 OUTLINE = alt.Stroke(
     "verdict:N", scale=alt.Scale(domain=VERDICT_DOMAIN, range=[VERDICT_COLOUR[found] for found in VERDICTS])
 )
-OUTLINE_DASH = alt.StrokeDash("verdict:N", scale=alt.Scale(domain=VERDICT_DOMAIN, range=[[1, 0], [2, 2], [5, 3]]))

@@ -19,10 +19,11 @@ from c128a.ui.layout_signs import (
     KIND_NAME,
     KIND_TEXT,
     OUTLINE,
-    OUTLINE_DASH,
     SIDE,
     VERDICT_COLOUR,
+    VERDICT_DASH,
     VERDICT_DOMAIN,
+    VERDICTS,
 )
 from c128a.ui.layout_text import MARK, Scenes, address, verdict_name
 from c128a.ui.picture import Picture, Spec, frame
@@ -42,6 +43,7 @@ def buffer_rows(scenes: Scenes, grid: str, *, show_reader: bool = True) -> Pictu
         "tags": [],
         "tags_inside": [],
     }
+    data |= {found: [] for found in VERDICTS}
     for at, scene in enumerate(scenes):
         top = at * (rows + HEADING) + HEADING
         title = f"{scene.layout} · width {scene.width:,}, row stride {scene.now.row_stride:,}"
@@ -86,8 +88,9 @@ def _outline(scene: Scene, top: float, data: dict[str, list[dict[str, Any]]]) ->
         y = top + stretch.buffer_row
         first, last = stretch.start % capacity, (stretch.stop - 1) % capacity + 1
         name = verdict_name(stretch.verdict)
-        tip = f"reader row {stretch.row}: {name}"
-        data["outlines"].append({"x": first, "x2": last, "y": y + 0.02, "y2": y + 0.98, "verdict": name, "tip": tip})
+        outline = {"x": first, "x2": last, "y": y + 0.02, "y2": y + 0.98, "verdict": name}
+        data["outlines"].append(outline)
+        data[stretch.verdict].append(outline)
         if stretch.first:
             text = f"{MARK[verdict(scene, stretch.row)]} reader row {stretch.row}"
             data["tags_inside" if last > 0.88 * capacity else "tags"].append({"x": last, "y": y + 0.5, "text": text})
@@ -157,9 +160,12 @@ def _rows_frame(rows: int, capacity: int) -> Spec:
             alt.Chart(alt.NamedData("outlines"))
             .mark_rect(fill=None, fillOpacity=0, stroke=theme.PAPER, strokeWidth=5, aria=False)
             .encode(x=x, x2="x2:Q", y=y, y2="y2:Q"),
-            alt.Chart(alt.NamedData("outlines"))
-            .mark_rect(fill=None, fillOpacity=0, strokeWidth=2.5)
-            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", stroke=OUTLINE, strokeDash=OUTLINE_DASH),
+            *(
+                alt.Chart(alt.NamedData(found))
+                .mark_rect(fill=None, fillOpacity=0, strokeWidth=2.5, strokeDash=VERDICT_DASH[found])
+                .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", stroke=OUTLINE)
+                for found in VERDICTS
+            ),
             *theme.halo_text(tags, align="left", dx=6, **mark),
             *theme.halo_text(inside, align="right", dx=-6, **mark),
             alt.Chart(alt.NamedData("titles"))

@@ -1,7 +1,7 @@
 """The workbook in a real browser: one `marimo run` server and one Chromium for all tests of a process.
 
-Waiting is for quiet: a page counts as settled when nothing in it has changed for a moment. Every test that opens a page
-fails on an error in the page, in the console or in a cell.
+Waiting is for quiet: a page counts as settled when the server has answered, no cell runs and nothing in the page has
+changed for a moment. Every test that opens a page fails on an error in the page, in the console or in a cell.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ FLAGS = [
 ]
 
 QUIET = """quiet => new Promise(done => {
-    const stop = () => { observer.disconnect(); clearTimeout(timer); done(); };
+    const stop = () => {
+        if (document.querySelector('[data-testid=loading-indicator]')) {
+            timer = setTimeout(stop, quiet);
+            return;
+        }
+        observer.disconnect();
+        done();
+    };
     let timer = setTimeout(stop, quiet);
     const observer = new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(stop, quiet); });
     const watch = root => {
@@ -70,10 +77,18 @@ class Sheet:
     def __init__(self, context, address: str) -> None:
         self.address = address
         self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(30_000)
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(f"page: {error}"))
         self.page.on("console", self._console)
+        self.waiting = 0  # requests that the server has not answered
+        self.page.on("request", lambda request: self._count(request, 1))
+        self.page.on("requestfinished", lambda request: self._count(request, -1))
+        self.page.on("requestfailed", lambda request: self._count(request, -1))
+
+    def _count(self, request, step: int) -> None:
+        if "/api/kernel/" in request.url:
+            self.waiting += step
 
     def _console(self, message) -> None:
         # Cells that fail are told to the console as an ordinary log line.
@@ -82,13 +97,16 @@ class Sheet:
 
     def open(self, name: str, **params: object) -> Sheet:
         """Open a notebook (without its suffix) with these parameters and wait until it is drawn."""
+        self.waiting = 0
         self.page.goto(f"{self.address}/?{urlencode({'file': f'{name}.py', **params})}")
         self.page.wait_for_selector(".c128a-lead")
-        return self.settle(quiet=400)
+        return self.settle(quiet=500)
 
-    def settle(self, quiet: int = 200) -> Sheet:
-        """Wait until nothing has changed for `quiet` milliseconds."""
+    def settle(self, quiet: int = 250) -> Sheet:
+        """Wait until the server has answered, no cell runs and nothing has changed for `quiet` milliseconds."""
         self.page.evaluate(QUIET, quiet)
+        while self.waiting > 0:
+            self.page.evaluate(QUIET, quiet)
         return self
 
     @property

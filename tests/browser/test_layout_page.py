@@ -146,3 +146,19 @@ def test_downloads_hold_the_marks(sheet):
     assert (first["kind"], first["row"], first["column"], first["first_byte"]) == ("id", 1, 0, 512)
     held = json.loads(sheet.download("the marks JSON"))
     assert held["settings"]["rows"] == 4 and len(held["rows"]) == len(table)
+
+
+def test_the_browser_keeps_no_old_drawing(sheet):
+    sheet.open(PAGE)
+    sheet.page.get_by_text(KERNEL).wait_for()
+    memory = sheet.page.context.new_cdp_session(sheet.page)
+    sheet.focus("Longest sequence now", role="slider")
+
+    def nodes_after(changes: int) -> int:
+        sheet.press("ArrowRight", times=changes)
+        memory.send("HeapProfiler.collectGarbage")
+        return memory.send("Memory.getDOMCounters")["nodes"]
+
+    before = nodes_after(2)
+    # One drawing of the rows is some 700 nodes; eight of them kept would be thousands.
+    assert nodes_after(8) - before < 1_000

@@ -1,5 +1,6 @@
 """A picture is a frame with rows in it; what cannot be shown is refused."""
 
+import html
 import json
 
 import altair as alt
@@ -32,9 +33,23 @@ def test_marimo_and_jupyter_get_the_same_chart_with_its_rows():
     assert json.loads(text)["datasets"]["here"] == [{"seq": 5}]
 
 
-def test_a_clickable_picture_reaches_marimo_unchanged():
-    made = picture.Picture(picture.frame(chart()), here=[{"seq": 5}])
-    element = page.clickable(made)
+def test_a_canvas_is_an_empty_chart_that_listens():
+    element = page.canvas()
     assert isinstance(element, mo.ui.altair_chart)
-    assert element._spec is made.spec
     assert element.selections == {}
+    assert page.EMPTY_SPEC in element.text  # what `draw` replaces
+
+
+def test_a_picture_drawn_on_a_canvas_keeps_the_canvas(monkeypatch):
+    monkeypatch.setattr(mo, "running_in_notebook", lambda: True)
+    place, made = page.canvas(), picture.Picture(picture.frame(chart()), here=[{"name": "it's <5>"}])
+    drawn = page.draw(place, made).text
+    before, after = place.text.split(page.EMPTY_SPEC)
+    assert drawn.startswith(before) and drawn.endswith(after)
+    held = drawn.removeprefix(before).removesuffix(after).removeprefix("data-spec='").removesuffix("'")
+    assert "'" not in held and json.loads(html.unescape(held)) == made.spec
+
+
+def test_as_a_plain_program_a_canvas_shows_the_picture_itself():
+    made = picture.Picture(picture.frame(chart()), here=[])
+    assert page.draw(page.canvas(), made) is made
