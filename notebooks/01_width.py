@@ -23,11 +23,11 @@ app = marimo.App(width="full", app_title="How wide must a row be?")
 def _():
     import marimo as mo
 
-    from c128a.ui import page, state, width_data, width_text, width_view
+    from c128a.ui import page, state, width_costs, width_data, width_text, width_view
     from c128a.ui.presets import PRESETS
     from c128a.width import POLICIES
 
-    return POLICIES, PRESETS, mo, page, state, width_data, width_text, width_view
+    return POLICIES, PRESETS, mo, page, state, width_costs, width_data, width_text, width_view
 
 
 @app.cell
@@ -188,14 +188,14 @@ def _(case, mo, page, width_text, width_view):
 
 
 @app.cell
-def _(case, mo, page, width_text, width_view):
+def _(case, mo, page, width_costs, width_text, width_view):
     mo.hstack(
         [
             mo.vstack(
                 [mo.md("## Padding"), width_view.pads_chart(case), page.sentence(width_text.pads_sentence(case))]
             ),
             mo.vstack(
-                [mo.md("## Trips"), width_view.trips_chart(case), page.sentence(width_text.trips_sentence(case))]
+                [mo.md("## Trips"), width_costs.trips_chart(case), page.sentence(width_text.trips_sentence(case))]
             ),
         ],
         widths="equal",
@@ -205,20 +205,20 @@ def _(case, mo, page, width_text, width_view):
 
 
 @app.cell
-def _(case, mo, page, width_text, width_view):
+def _(case, mo, page, width_costs, width_text):
     mo.hstack(
         [
             mo.vstack(
                 [
                     mo.md("## Bytes a step"),
-                    width_view.bytes_chart(case),
+                    width_costs.bytes_chart(case),
                     page.sentence(width_text.bytes_sentence(case)),
                 ]
             ),
             mo.vstack(
                 [
                     mo.md("## Reachable widths"),
-                    width_view.reach_table(case),
+                    width_costs.reach_table(case),
                     page.sentence(width_text.reach_sentence(case)),
                 ]
             ),

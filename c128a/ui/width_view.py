@@ -1,4 +1,4 @@
-"""The pictures of page 01. Torch-free; the numbers come from `width_data`.
+"""The pictures of page 01 over sequence length. Torch-free; the numbers come from `width_data`.
 
 Each picture has a frame, built once for what seldom changes (the model length, the policy), and the rows of the moment.
 """
@@ -10,19 +10,17 @@ from typing import Any
 
 import altair as alt
 
-from c128a.layout import ITEMSIZE
-from c128a.ui import page, theme
+from c128a.ui import theme
 from c128a.ui.picture import Picture, Spec, frame
-from c128a.ui.width_data import AXIS_FIRST, BLOCK_SIZES, WidthCase, curves, reach, step_bytes, trips
-from c128a.ui.width_text import human_bytes
-from c128a.width import POLICIES, Policy, loop_trips
+from c128a.ui.width_data import AXIS_FIRST, WidthCase, curves, reach
+from c128a.width import POLICIES, Policy
 
 AXIS_ROOM = 48  # pixels left of the curve, and of the strip under it, so that their tokens line up
 CURVE_HEIGHT = 340  # pixels
 LABEL_SHARE = 0.035  # a segment of the strip gets its label where it takes at least this part of the width
 
 _DOMAIN: list[str] = [theme.POLICY_NAME[policy] for policy in POLICIES]
-_COLOUR = alt.Color("policy:N", scale=alt.Scale(domain=_DOMAIN, range=[theme.POLICY[policy] for policy in POLICIES]))
+COLOUR = alt.Color("policy:N", scale=alt.Scale(domain=_DOMAIN, range=[theme.POLICY[policy] for policy in POLICIES]))
 _DASH = alt.StrokeDash(
     "policy:N", scale=alt.Scale(domain=_DOMAIN, range=[theme.POLICY_DASH[policy] for policy in POLICIES])
 )
@@ -61,7 +59,7 @@ def _curve_frame(model_len: int, ratio: int, policy: Policy, top: int) -> Spec:
         for name, seq, width in zip(table["policy"], table["seq"], table["width"], strict=True)
     ]
     low = int(table["width"].min())
-    ticks = [*(width for width in _octaves(low, case.capacity) if width * 1.4 < case.capacity), case.capacity]
+    ticks = [*(width for width in octaves(low, case.capacity) if width * 1.4 < case.capacity), case.capacity]
     x = _log_tokens(top)
     y = alt.Y(
         "width:Q",
@@ -79,7 +77,7 @@ def _curve_frame(model_len: int, ratio: int, policy: Policy, top: int) -> Spec:
     return frame(
         alt.layer(
             *_nothing_saved(case, x, top),
-            alt.Chart(alt.Data(values=lines)).mark_line().encode(x=x, y=y, color=_COLOUR, strokeDash=_DASH),
+            alt.Chart(alt.Data(values=lines)).mark_line().encode(x=x, y=y, color=COLOUR, strokeDash=_DASH),
             alt.Chart(alt.NamedData("held"))
             .mark_rule(strokeWidth=12, opacity=0.35, color=theme.HERE)
             .encode(x=x, x2="to:Q", y=y),
@@ -179,7 +177,7 @@ def _pads_frame(model_len: int, ratio: int, top: int) -> Spec:
     y = alt.Y("pads:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="pads in the longest row", format="%"))
     return frame(
         alt.layer(
-            alt.Chart(alt.Data(values=rows)).mark_line(strokeWidth=2).encode(x=x, y=y, color=_COLOUR, strokeDash=_DASH),
+            alt.Chart(alt.Data(values=rows)).mark_line(strokeWidth=2).encode(x=x, y=y, color=COLOUR, strokeDash=_DASH),
             alt.Chart(alt.NamedData("rule")).mark_rule(color=theme.HERE, strokeDash=[3, 3]).encode(x=x),
             alt.Chart(alt.NamedData("here"))
             .mark_point(filled=True, size=80, opacity=1)
@@ -193,102 +191,12 @@ def _pads_frame(model_len: int, ratio: int, top: int) -> Spec:
     )
 
 
-def trips_chart(case: WidthCase) -> Picture:
-    """Trips of the row loop at full width and at this width, by the columns a trip takes."""
-    lines, ends = [], []
-    for block, fixed, chosen, ratio in trips(case).itertuples(index=False):
-        text = f"{fixed:,} → {chosen:,}, {ratio:,.3g} × fewer" if fixed > chosen else f"{fixed:,}"
-        lines.append({"block": f"{block:,}", "trips": fixed, "to": chosen, "text": text})
-        ends.append({"block": f"{block:,}", "trips": fixed, "who": "full width"})
-        ends.append({"block": f"{block:,}", "trips": chosen, "who": "this width"})
-    return Picture(_trips_frame(case.capacity), lines=lines, ends=ends)
-
-
-@lru_cache(maxsize=32)
-def _trips_frame(capacity: int) -> Spec:
-    most = max(2, -(-capacity // BLOCK_SIZES[0]))
-    y = alt.Y("block:N", sort=None, axis=alt.Axis(title="columns a trip", ticks=False, domain=False))
-    x = alt.X(
-        "trips:Q",
-        # The labels start at the larger number and need room on the right.
-        scale=alt.Scale(type="log", base=2, domain=[0.85, most**1.6], nice=False),
-        axis=alt.Axis(title="trips a row", values=_octaves(1, most), format=",d"),
-    )
-    who = ["full width", "this width"]
-    lines = alt.Chart(alt.NamedData("lines"))
-    return frame(
-        alt.layer(
-            lines.mark_rule(strokeWidth=2, color=theme.GREY).encode(x=x, x2="to:Q", y=y),
-            alt.Chart(alt.NamedData("ends"))
-            .mark_point(filled=True, size=90, opacity=1)
-            .encode(
-                x=x,
-                y=y,
-                color=alt.Color("who:N", scale=alt.Scale(domain=who, range=[theme.GREY, theme.BLUE])),
-                shape=alt.Shape("who:N", scale=alt.Scale(domain=who, range=["square", "circle"])),
-            ),
-            lines.mark_text(align="left", dx=10, color=theme.INK).encode(x=x, y=y, text="text:N"),
-        ).properties(width="container", height=240)
-    )
-
-
-def bytes_chart(case: WidthCase) -> Picture:
-    """Bytes of index rows written a step, under each policy."""
-    bars = [
-        {
-            "policy": theme.POLICY_NAME[policy],
-            "bytes": size,
-            "text": f"{human_bytes(size)} ({width:,} columns)",
-        }
-        for policy, width, size in step_bytes(case).itertuples(index=False)
-    ]
-    return Picture(_bytes_frame(max(bar["bytes"] for bar in bars)), bars=bars)
-
-
-@lru_cache(maxsize=32)
-def _bytes_frame(most: int) -> Spec:
-    x = alt.X(
-        "bytes:Q",
-        scale=alt.Scale(domain=[0, most * 1.5], nice=False),
-        axis=alt.Axis(title=None, labels=False, ticks=False, grid=False, domain=False),
-    )
-    y = alt.Y("policy:N", sort=None, axis=alt.Axis(title=None, ticks=False, domain=False))
-    bars = alt.Chart(alt.NamedData("bars"))
-    return frame(
-        alt.layer(
-            bars.mark_bar(height=26).encode(x=x, y=y, color=_COLOUR.legend(None)),
-            bars.mark_text(align="left", dx=6, color=theme.INK).encode(x=x, y=y, text="text:N"),
-        ).properties(width="container", height=120)
-    )
-
-
-def reach_table(case: WidthCase) -> Any:
-    """The widths the policy can choose, with the sequence lengths that reach each; the row of the case is marked."""
-    table = reach(case.model_len, case.ratio, case.policy)
-    rows = [
-        (
-            f"{width:,}",
-            f"{first:,} – {last:,}",
-            f"{share:.1%}",
-            f"{loop_trips(width)}",
-            human_bytes(case.rows * width * ITEMSIZE),
-        )
-        for width, first, last, share in table.itertuples(index=False)
-    ]
-    return page.table(
-        ["width", "tokens", "of all lengths", "trips", "bytes a step"],
-        rows,
-        marked=table["width"].tolist().index(case.width) if case.fits else None,
-        label="Reachable widths",
-    )
-
-
 def _log_tokens(last: int, *, every: int = 1) -> alt.X:
     return alt.X(
         "seq:Q",
         scale=alt.Scale(type="log", base=2, domain=[AXIS_FIRST, last], nice=False),
         axis=alt.Axis(
-            title="longest sequence of the batch, tokens", format=",d", values=_octaves(AXIS_FIRST, last)[::every]
+            title="longest sequence of the batch, tokens", format=",d", values=octaves(AXIS_FIRST, last)[::every]
         ),
     )
 
@@ -297,5 +205,10 @@ def _axis_last(case: WidthCase) -> int:
     return max(case.seq, case.model_len, 2 * AXIS_FIRST)
 
 
-def _octaves(first: int, last: int) -> list[int]:
+def octaves(first: int, last: int) -> list[int]:
+    """The powers of two from first to last, for an axis.
+
+    >>> octaves(100, 600)
+    [128, 256, 512]
+    """
     return [1 << power for power in range(max(first, 1).bit_length() - 1, last.bit_length()) if 1 << power >= first]

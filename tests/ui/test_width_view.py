@@ -2,7 +2,7 @@
 
 import pytest
 
-from c128a.ui import width_view
+from c128a.ui import width_costs, width_view
 from c128a.ui.width_data import WidthCase
 
 CASES = [
@@ -17,8 +17,8 @@ CHARTS = [
     width_view.width_curve,
     width_view.length_strip,
     width_view.pads_chart,
-    width_view.trips_chart,
-    width_view.bytes_chart,
+    width_costs.trips_chart,
+    width_costs.bytes_chart,
 ]
 
 
