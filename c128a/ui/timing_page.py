@@ -12,6 +12,7 @@ from c128a.ui import (
     state,
     timing_cell,
     timing_data,
+    timing_floor,
     timing_live,
     timing_overview,
     timing_parts,
@@ -42,8 +43,8 @@ def all_cells(case: TimingCase) -> mo.Html:
     """The row loop against the tiles, and both against the floor."""
     left = [mo.md("## Row loop against tiles"), timing_overview.speedup_chart(case)]
     left.append(_say(timing_overview.speedup_sentence(case)))
-    right = [mo.md("## How far from the floor"), timing_overview.floor_chart(case)]
-    right.append(_say(timing_overview.floor_sentence(case)))
+    right = [mo.md("## How far from the floor"), timing_floor.floor_chart(case)]
+    right.append(_say(timing_floor.floor_sentence(case)))
     return _beside(left, right)
 
 
@@ -65,7 +66,8 @@ def host(case: TimingCase) -> mo.Html:
 
 def live(form: mo.ui.form, cancel: mo.ui.button) -> mo.Html:
     """What a live run is here, its form and the button that ends it."""
-    controls = page.panel(mo.hstack([form, cancel], align="end", widths=[1, 0]))
+    level = cancel.style({"padding-bottom": "1rem"})  # on one line with the form's own button
+    controls = page.panel(mo.hstack([form, level], align="end", widths=[1, 0]))
     return mo.vstack([mo.md("## Live on this machine"), _say(timing_live.intro()), controls])
 
 

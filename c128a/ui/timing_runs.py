@@ -94,7 +94,7 @@ class Runs:
 
 
 def gather(records: Sequence[Record]) -> Runs:
-    """The run of each sheet: of this repository's own the one with the most rows, the latest of equals; else elsewhere.
+    """The run of each sheet: of this repository's own the one with the most rows, the first of equals; else elsewhere.
 
     Raises ValueError where no record holds builder rows.
     """
@@ -112,7 +112,7 @@ def _run(records: Sequence[Record], sheet: str) -> Run:
     held = [(record, rows) for record, rows in held if rows]
     if not held:
         return Run(None, ())
-    record, rows = max(held, key=lambda one: (not one[0].elsewhere, len(one[1]), str(one[0].provenance.get("date"))))
+    record, rows = max(held, key=lambda one: (not one[0].elsewhere, len(one[1])))
     rows.sort(key=lambda row: row["sheet"] != sheet)  # a cell that stands on two sheets: the sheet's own figure counts
     found: dict[tuple[Any, ...], Row] = {}
     for row in map(normal, rows):

@@ -1,7 +1,8 @@
 """The sentences of page 04, and figures with no more digits than their measurement carries. Torch-free; Markdown.
 
-A time is shown to about half of its p20-p80 spread, and no finer than the clock; a ratio to what the spreads of both
-times leave of it. Three digits at most. Figures from elsewhere came without a spread and stand as they were printed.
+A time is shown to the first digit of half of its p20-p80 spread, and no finer than the clock; a ratio to what the
+spreads of both times leave of it. Three digits at most. Figures from elsewhere came without a spread and stand as they
+were printed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from c128a.ui.timing_runs import BATCHES, CAPACITY, Run
 from c128a.ui.width_text import human_bytes
 from c128a.width import loop_trips
 
-RESOLUTION = {"warm": 0.01, "cold": 0.05}  # µs: 0.5 of a CUDA event over 50 launches, and over 10
+RESOLUTION = {"warm": 0.01, "cold": 0.1}  # µs: 0.5 of a CUDA event over 50 launches, and over 10 twice
 SAME = 1.1  # two times that differ by less are called the same in a sentence
 UNKNOWN_SPREAD = 0.02  # of a ratio of figures that came without one
 
@@ -26,19 +27,19 @@ def us(row: Row) -> str:
     >>> us({"us": 64.08, "p20": 63.93, "p80": 64.06, "cache": "warm"}), us({"us": 62.3, "p20": None})
     ('64.1', '62.3')
     >>> us({"us": 446302.3, "p20": 440000.0, "p80": 452000.0, "cache": "warm"})
-    '450,000'
+    '446,000'
     """
     return f"{row['us']:g}" if row["p20"] is None else figure(row["us"], _unit(row))
 
 
 def figure(value: float, unit: float) -> str:
-    """A number whose last digit is about `unit`, of three digits at most and one at least.
+    """A number up to the first digit of its uncertainty `unit`, of three digits at most and one at least.
 
-    >>> figure(10.4712, 0.12), figure(10.4712, 0.001), figure(1.049, 0.02), figure(1234.5, 3.0), figure(38.0, 900.0)
-    ('10.5', '10.5', '1.05', '1,230', '40')
+    >>> figure(10.4712, 0.12), figure(10.4712, 2.0), figure(1.049, 0.02), figure(1234.5, 3.0), figure(38.0, 900.0)
+    ('10.5', '10', '1.05', '1,230', '40')
     """
     first = -math.floor(math.log10(value))
-    decimals = min(max(round(-math.log10(unit)), first), first + 2)
+    decimals = min(max(-math.floor(math.log10(unit)), first), first + 2)
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 

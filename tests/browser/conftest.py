@@ -6,6 +6,7 @@ changed for a moment. Every test that opens a page fails on an error in the page
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -145,15 +146,21 @@ class Sheet:
 
 
 @pytest.fixture(scope="session")
-def workbook():
+def workbook(tmp_path_factory):
     """The address of a server that runs all notebooks."""
+    # The lock of live timings lies in the temporary folder: the servers of two test processes must not share one.
+    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("server"))}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     arguments = ["run", "notebooks", "--headless", "--host", "127.0.0.1", "--port", str(port), "--no-token"]
     server = subprocess.Popen(
-        [sys.executable, "-m", "marimo", *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "marimo", *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         for _ in range(300):

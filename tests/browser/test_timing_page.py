@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 
 PAGE = "04_timing"
 # Long enough to be seen running and to be cancelled, on any machine: it ends when it is told to, or by its budget.
-SLOW = {"batch": "mixed", "budget": 40}
+SLOW = {"batch": "d256", "budget": 40}
 QUICK = {"batch": "d1", "budget": 30}
 
 
@@ -73,11 +73,12 @@ def test_a_control_is_reached_and_moved_by_keyboard_and_changes_the_page(sheet, 
     assert sheet.text != before
 
 
-@pytest.mark.parametrize("label", ["Batch to time", "Seconds at most", "Time on this machine", "Cancel"])
-def test_the_live_controls_are_reached_by_keyboard(sheet, label):
+def test_the_live_controls_are_reached_by_keyboard(sheet):
     sheet.open(PAGE)
-    role = "button" if label in ("Time on this machine", "Cancel") else None
-    sheet.focus(label, role=role)
+    for label in ("Batch to time", "Seconds at most"):
+        sheet.focus(label)
+    for label in ("Time on this machine", "Cancel"):
+        sheet.focus(label, role="button")
 
 
 def test_a_preset_sets_the_batch_it_is_about(sheet):
@@ -91,6 +92,7 @@ def test_an_address_opens_its_state(sheet):
     sheet.open(PAGE, seq=131_072, batch="p8192")
     assert "At 131,072 tokens a row is 1,024 of 8,192 columns wide" in plain(sheet.lead)
     assert "8,192 prefill rows at 131,072 tokens" in sheet.text
+    assert "python -m c128a.bench builder --cell 0,8192,131072" in sheet.text
 
 
 def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
@@ -98,11 +100,6 @@ def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
     assert "At 32,768 tokens" in plain(sheet.lead)
     assert "seq is many in the address; it must be a whole number from 0 to 1,048,576" in sheet.text
     assert "batch is p9 in the address" in sheet.text and "cache is hot in the address" in sheet.text
-
-
-def test_settings_that_the_runs_do_not_cover_are_noted(sheet):
-    sheet.open(PAGE, model_len=70_000)
-    assert "Model length 70,000: the runs were made at 1,048,576" in sheet.text
 
 
 def test_downloads_hold_what_is_drawn(sheet):
@@ -115,19 +112,14 @@ def test_downloads_hold_what_is_drawn(sheet):
     assert {"builder", "combine", "host"} <= {row["kernel"] for row in held["rows"]}
 
 
-def test_the_command_of_the_chosen_cell_can_be_copied(sheet):
-    sheet.open(PAGE, batch="p2048", seq=32_768)
-    assert "python -m c128a.bench builder --cell 0,2048,32768" in sheet.text
-
-
 def test_a_link_carries_the_state_to_the_next_page(sheet):
     sheet.open(PAGE, seq=100_000, model_len=524_288, policy="aligned")
+    assert "Model length 524,288: the runs were made at 1,048,576" in sheet.text
     link = sheet.page.get_by_role("link", name="Width").get_attribute("href")
     assert "seq=100000" in link and "model_len=524288" in link and "policy=aligned" in link
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 1680])
+@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1680)], ids=["light-1280", "dark-1680"])
 def test_no_chart_is_cut_off(new_sheet, dark, width):
     tab = new_sheet(dark=dark, width=width).open(PAGE)
     assert tab.cut_off() == []
@@ -186,7 +178,7 @@ def test_a_cancelled_run_keeps_its_rows_and_lets_go_of_the_lock(new_sheet):
 
 
 def test_closing_the_tab_does_not_leave_the_lock_held(new_sheet):
-    tab = start(new_sheet(), batch="mixed", budget=4)
+    tab = start(new_sheet(), batch="d256", budget=4)
     wait_for_status(tab, "left")
     tab.page.close()
     other = new_sheet().open(PAGE, **QUICK)

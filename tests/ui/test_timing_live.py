@@ -1,5 +1,10 @@
 """The live part of page 04, without a browser: what it asks for, what it keeps, and what it says about it."""
 
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from c128a import live
@@ -75,11 +80,62 @@ def test_a_running_status_has_a_progress_bar_and_a_busy_one_is_a_warning():
 def test_the_cpu_s_sentence_is_about_milliseconds_and_about_no_kernel():
     rows = [reference("reference_fixed", 80_000.0, 8192), reference("reference_adaptive", 4_000.0, 256)]
     text = timing_live.sentence(OWN, rows)
-    assert text.startswith("live · CPU, torch reference, 32 decode rows at 32,768 tokens: 80 ms at the fixed width")
-    assert "4.0 ms at 256 columns, 20.0 × less" in text and "a kernel's time it is not" in text
+    assert text.startswith("live · CPU, torch reference, 32 decode rows at 32,768 tokens: 80.0 ms at the fixed width")
+    assert "4.00 ms at 256 columns, 20.0 × less" in text and "a kernel's time it is not" in text
 
 
 def test_a_card_s_sentence_stands_beside_the_record():
     row = normal(timings.row("tiled", 5.0) | {"device": "Some Card"})
     text = timing_live.sentence(OWN, [row])
     assert "live · Some Card" in text and "the tiles take 5.0" in text and "The record says 4.0" in text
+
+
+@pytest.fixture
+def own_lock(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def run(request, before=None):
+    rows, told = [], []
+    thread = timing_live.start(request, before, rows.append, told.append)
+    thread.join(120)
+    return rows, told
+
+
+def test_a_request_runs_in_a_thread_and_brings_its_rows_in_the_page_s_shape(own_lock):
+    rows, told = run({"batch": "d1", "length": 4_096, "budget": 100})
+    assert {row["batch"] for row in rows} == {"d1"} and {row["seq"] for row in rows} == {4_096}
+    assert len(rows) == (8 if live.on_gpu() else 3)
+    assert (told[0].state, told[-1].state) == ("running", "finished")
+    assert f"{len(rows)} rows are kept" in told[-1].text
+
+
+def test_a_session_that_comes_second_is_told_so(own_lock):
+    with live.measuring():
+        rows, told = run({"batch": "d1", "length": 4_096, "budget": 5})
+    assert rows == [] and told[-1].state == "busy" and "another session is timing" in told[-1].text
+
+
+def test_a_failure_in_the_thread_reaches_the_page(own_lock, monkeypatch):
+    def fail(*args, **kwargs):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(live, "sweep", fail)
+    _, told = run({"batch": "d1", "length": 4_096, "budget": 5})
+    assert (told[-1].state, told[-1].text) == ("failed", "MemoryError: no room")
+
+
+def test_a_new_request_waits_for_the_run_before_it(own_lock):
+    first_rows, told = [], []
+    first = timing_live.start({"batch": "d1", "length": 0, "budget": 60}, None, first_rows.append, told.append)
+    rows, second_told = run({"batch": "d1", "length": 4_096, "budget": 60}, before=first)
+    assert not first.is_alive() and told[-1].state == "finished"
+    assert rows and second_told[-1].state == "finished"
+
+
+def test_the_page_is_whole_without_a_browser_and_without_a_press():
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "notebooks/04_timing.py"], capture_output=True, text=True, cwd=root, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

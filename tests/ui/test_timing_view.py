@@ -3,7 +3,7 @@
 import pytest
 
 from c128a.records import load
-from c128a.ui import timing_cell, timing_overview, timing_parts, timing_view
+from c128a.ui import timing_cell, timing_floor, timing_overview, timing_parts, timing_view
 from c128a.ui.timing_data import TimingCase
 from c128a.ui.timing_runs import BATCHES, gather, normal
 from tests.support import timings
@@ -17,7 +17,7 @@ CHARTS = {
     "trips": timing_view.trips_chart,
     "ratios": timing_cell.ratios_chart,
     "speedup": timing_overview.speedup_chart,
-    "floor": timing_overview.floor_chart,
+    "floor": timing_floor.floor_chart,
     "combine 2,048": lambda case: timing_parts.combine_chart(case, "p2048"),
     "combine 8,192": lambda case: timing_parts.combine_chart(case, "p8192"),
     "host": timing_parts.host_chart,
@@ -99,7 +99,7 @@ def test_the_chosen_cell_is_ringed_in_every_chart_that_shows_it():
     case = TimingCase(RUNS["own"], 131_072, "p2048")
     assert {p["seq"] for p in timing_view.bytes_chart(case).spec["datasets"]["here"]} == {131_072}
     assert len(timing_overview.speedup_chart(case).spec["datasets"]["here"]) == 1
-    assert len(timing_overview.floor_chart(case).spec["datasets"]["here"]) == 2
+    assert len(timing_floor.floor_chart(case).spec["datasets"]["here"]) == 2
 
 
 def test_three_ratios_at_every_length_and_the_tiles_as_a_fourth():
