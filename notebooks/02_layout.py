@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["c128a", "marimo>=0.25"]
+# dependencies = ["altair>=5.5", "marimo>=0.25", "pandas>=2.2"]
 #
 # [tool.marimo.runtime]
 # pythonpath = ["."]
