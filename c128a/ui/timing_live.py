@@ -26,6 +26,7 @@ from c128a.ui.width_text import human_bytes
 ALL = "the four recorded lengths"
 TELL_EVERY_S = 0.2  # a status more often than this only keeps the page busy
 CPU_BATCH = "d256"  # what the form opens with without a GPU: the fixed width of larger batches needs seconds there
+NOISY = 1.5  # 80th over 20th percentile, from which on a spread is called wide
 WAIT_S = 30.0  # for the run before to notice that it was replaced; one measurement at most
 
 
@@ -154,20 +155,24 @@ def merged(rows: Sequence[Row], row: Row) -> list[Row]:
 
 def sentence(case: TimingCase, rows: Sequence[Row]) -> str:
     """What the live points say: against the recorded run on a GPU, fixed against adaptive on a CPU."""
+    of_batch = [row for row in rows if row["batch"] == rows[-1]["batch"]]
+    seq = min(row["seq"] for row in of_batch)  # the narrowest rows: where the width matters most
+    at = {row["variant"]: row for row in of_batch if row["seq"] == seq}
     last = rows[-1]
-    live_cell = {row["variant"]: row for row in rows if row["batch"] == last["batch"] and row["seq"] == last["seq"]}
-    where = f"live · {last['device']}, {BATCHES[last['batch']].title} at {last['seq']:,} tokens"
-    if "tiled" in live_cell:
-        recorded = case.runs.builder.cell(last["batch"], last["seq"], "warm").get("tiled")
+    where = f"live · {last['device']}, {BATCHES[last['batch']].title} at {seq:,} tokens"
+    noisy = any(row["p80"] > NOISY * row["p20"] for row in at.values())
+    end = " The spread is wide: something else kept this machine busy." if noisy else ""
+    if "tiled" in at:
+        recorded = case.runs.builder.cell(last["batch"], seq, "warm").get("tiled")
         against = f" The record says {us(recorded)} (p20 – p80: {spread(recorded)})." if recorded else ""
-        return f"{where}: the tiles take {us(live_cell['tiled'])} µs.{against}"
-    fixed, adaptive = live_cell.get("reference_fixed"), live_cell.get("reference_adaptive")
-    if fixed and adaptive:
+        return f"{where}: the tiles take {us(at['tiled'])} µs.{against}{end}"
+    fixed, adaptive = at.get("reference_fixed"), at.get("reference_adaptive")
+    if fixed and adaptive and fixed["width"] > adaptive["width"]:
         return (
             f"{where}: {_ms(fixed)} ms at the fixed width, {_ms(adaptive)} ms at {adaptive['width']:,} columns, "
-            f"{times(fixed, adaptive)} × less. A CPU pays for columns too; a kernel's time it is not."
+            f"{times(fixed, adaptive)} × less. A CPU pays for columns too; a kernel's time it is not.{end}"
         )
-    return f"{where}: {', '.join(f'{LIVE[name][0]} {us(row)} µs' for name, row in live_cell.items() if name in LIVE)}."
+    return f"{where}: {', '.join(f'{LIVE[name][0]} {us(row)} µs' for name, row in at.items() if name in LIVE)}.{end}"
 
 
 def _ms(row: Row) -> str:

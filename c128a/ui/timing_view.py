@@ -118,7 +118,7 @@ def _trips_frame(names: tuple[tuple[str, str], ...], places: tuple[str, ...], sp
 def bytes_chart(case: TimingCase, live: Sequence[Row] = ()) -> Picture:
     """Microseconds over bytes written, both on log axes, with the floors; live rows drawn over the recorded ones."""
     every = points(case)
-    rules = _rules(case)
+    rules = _rules(case)[: 1 if live else None]  # over the decades of a live chart their labels would collide
     device = next((row["device"] for row in live), "")
     drawn = [
         {
@@ -176,7 +176,9 @@ def _layers(
     layers = [
         rules.mark_rule(strokeDash=[5, 4], strokeWidth=2).encode(y=y, stroke=alt.Stroke("colour:N", scale=None)),
         *theme.halo_text(rules.encode(y=y), x="width", align="right", dx=-6, dy=-9),
-        data["points"].mark_rule(strokeWidth=3, opacity=0.6).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour),
+        data["points"]
+        .mark_rule(strokeWidth=3, opacity=0.6, clip=True)
+        .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour),
         data["points"]
         .mark_point(filled=True, size=95, opacity=1)
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=alt.Tooltip("tip:N", title="recorded")),
@@ -186,6 +188,9 @@ def _layers(
     layers.insert(2, data["lines"].mark_line(strokeWidth=1.5).encode(x=x, y=y, color=colour))
     if live:
         layers += [
+            data["live"]
+            .mark_rule(strokeWidth=3, opacity=0.6, clip=True)
+            .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour),
             data["live"]
             .mark_point(filled=True, size=190, opacity=1, stroke=theme.HERE, strokeWidth=1.5)
             .encode(x=x, y=y, fill=colour, shape=shape, tooltip=alt.Tooltip("tip:N", title="live")),

@@ -84,6 +84,15 @@ def test_the_cpu_s_sentence_is_about_milliseconds_and_about_no_kernel():
     assert "4.00 ms at 256 columns, 20.0 × less" in text and "a kernel's time it is not" in text
 
 
+def test_the_sentence_is_about_the_narrowest_rows_and_names_a_wide_spread():
+    wide = [row | {"seq": 1_048_576} for row in (reference("reference_fixed", 90.0, 8192),)]
+    narrow = [reference("reference_fixed", 80_000.0, 8192), reference("reference_adaptive", 4_000.0, 256)]
+    assert "at 32,768 tokens" in timing_live.sentence(OWN, narrow + wide)
+    assert "something else" not in timing_live.sentence(OWN, narrow)
+    noisy = [narrow[0] | {"p80": 160_000.0}, narrow[1]]
+    assert "The spread is wide: something else kept this machine busy." in timing_live.sentence(OWN, noisy)
+
+
 def test_a_card_s_sentence_stands_beside_the_record():
     row = normal(timings.row("tiled", 5.0) | {"device": "Some Card"})
     text = timing_live.sentence(OWN, [row])
