@@ -27,9 +27,10 @@ def _():
 
     from c128a.ui import kernel_controls as controls
     from c128a.ui import kernel_page, kernel_text, page, state
+    from c128a.ui.clickable import clickable
     from c128a.ui.kernel_case import View
 
-    return View, controls, kernel_page, kernel_text, mo, page, replace, state
+    return View, clickable, controls, kernel_page, kernel_text, mo, page, replace, state
 
 
 @app.cell
@@ -194,19 +195,15 @@ def _(case, kernel_text, page):
 
 
 @app.cell
-def _(focus, set_jump):
+def _(clickable, focus, kernel_page, set_jump):
     def pick(mark):
         focus.update(mark)
         set_jump(lambda count: count + 1)
 
-    return (pick,)
-
-
-@app.cell
-def _(case, kernel_page, pick):
-    row_loop_map = kernel_page.map_chart(case, "row_loop", pick)
-    tiled_map = kernel_page.map_chart(case, "tiled", pick)
-    return row_loop_map, tiled_map
+    row_loop_map = kernel_page.map_element("row_loop", pick)
+    tiled_map = kernel_page.map_element("tiled", pick)
+    lane_map = clickable(pick)
+    return lane_map, row_loop_map, tiled_map
 
 
 @app.cell
@@ -219,12 +216,6 @@ def _(kernel_page, place, row_loop_map, tiled_map):
 def _(controls, kernel_ui, lane_ui, program_ui, statement_ui, trip_ui):
     controls.steppers_panel(kernel_ui, program_ui, trip_ui, statement_ui, lane_ui)
     return
-
-
-@app.cell
-def _(kernel_page, pick, place):
-    lane_map = kernel_page.lane_chart(place, pick)
-    return (lane_map,)
 
 
 @app.cell

@@ -1,12 +1,15 @@
-"""A picture whose marks can be clicked. Needs marimo.
+"""A picture whose marks can be clicked, and which is drawn anew without being built anew. Needs marimo.
 
-`mo.ui.altair_chart` takes an Altair chart and builds its dictionary at each change, which costs more than everything
-else on a page; a picture has its dictionary already. So the chart handed over here is only a carrier of it.
+`mo.ui.altair_chart` takes an Altair chart and builds its dictionary at each change, which takes longer than the rest of
+a key press; a picture has its dictionary already. So one element without a picture is made for the life of a page, and
+each change shows that element with another picture in it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import altair as alt
@@ -15,25 +18,25 @@ import marimo as mo
 from c128a.ui.picture import Picture, Spec
 
 
-class _Ready(alt.TopLevelMixin):
-    """Looks like an Altair chart without data, and gives the dictionary that it was made with."""
+class _Empty(alt.TopLevelMixin):
+    """Looks like an Altair chart without data, and has an empty dictionary."""
 
     data = alt.Undefined
 
-    def __init__(self, spec: Spec) -> None:
-        self._ready = spec
-
-    def copy(self, *args: Any, **kwargs: Any) -> _Ready:
+    def copy(self, *args: Any, **kwargs: Any) -> _Empty:
         return self
 
     def to_dict(self, *args: Any, **kwargs: Any) -> Spec:
-        return self._ready
+        return {}
 
 
-def clickable(picture: Picture, on_pick: Callable[[dict[str, Any]], None]) -> mo.ui.altair_chart:
-    """The picture, with on_pick called for each click on a mark that its selection parameter covers.
+NO_SPEC = "data-spec='{}'"
 
-    The chart must hold one `alt.selection_point(fields=[…])`; on_pick gets the clicked mark's value of each field.
+
+def clickable(on_pick: Callable[[dict[str, Any]], None]) -> mo.ui.altair_chart:
+    """An element for `drawn`; on_pick is called for each click on a mark that the picture's selection covers.
+
+    The pictures must hold one `alt.selection_point(fields=[…])`; on_pick gets the clicked mark's value of each field.
     """
 
     def picked(_: Any) -> None:
@@ -42,12 +45,22 @@ def clickable(picture: Picture, on_pick: Callable[[dict[str, Any]], None]) -> mo
             on_pick(mark)
 
     chart = mo.ui.altair_chart(
-        _Ready(picture.spec),  # type: ignore[arg-type]
+        _Empty(),  # type: ignore[arg-type]
         chart_selection=False,
         legend_selection=False,
         on_change=picked,
     )
     return chart
+
+
+def drawn(element: mo.ui.altair_chart, picture: Picture) -> str:
+    """The element as HTML, with this picture in it.
+
+    Raises ValueError where marimo writes its element in a way that leaves no place for the picture.
+    """
+    if element.text.count(NO_SPEC) != 1:
+        raise ValueError(f"the element has {element.text.count(NO_SPEC)} empty pictures; it must have one to replace")
+    return element.text.replace(NO_SPEC, f"data-spec='{escape(json.dumps(picture.spec), quote=True)}'")
 
 
 def picked_mark(selections: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import marimo as mo
 
 from c128a.ui import kernel_panels as panels
 from c128a.ui import kernel_run, page
-from c128a.ui.clickable import clickable
-from c128a.ui.kernel_case import KERNEL_TITLE, Kernel, KernelCase, View
+from c128a.ui.clickable import clickable, drawn
+from c128a.ui.kernel_case import KERNEL_TITLE, Kernel, View
 from c128a.ui.kernel_data import map_frame, trace_frame
 from c128a.ui.kernel_text import command, lanes_sentence, map_sentence
 from c128a.ui.kernel_view import (
@@ -33,14 +33,12 @@ def style() -> mo.Html:
     return mo.Html(panels.STYLE)
 
 
-def map_chart(case: KernelCase, kernel: Kernel, on_pick: Callable[[dict[str, Any]], None]) -> mo.ui.altair_chart | None:
-    """The map of one kernel's programs; a click gives kernel, program and trip."""
-    if not View.within(case, kernel, 0, 0).runs:
-        return None
-    return clickable(program_map(case, kernel), lambda mark: on_pick({"kernel": kernel, **mark}))
+def map_element(kernel: Kernel, on_pick: Callable[[dict[str, Any]], None]) -> mo.ui.altair_chart:
+    """The element that shows the map of one kernel; a click gives kernel, program and trip."""
+    return clickable(lambda mark: on_pick({"kernel": kernel, **mark}))
 
 
-def maps(view: View, charts: dict[Kernel, mo.ui.altair_chart | None]) -> mo.Html | None:
+def maps(view: View, elements: dict[Kernel, mo.ui.altair_chart]) -> mo.Html | None:
     """Both maps side by side, each with its sentence."""
     if not view.runs:
         return None
@@ -50,8 +48,9 @@ def maps(view: View, charts: dict[Kernel, mo.ui.altair_chart | None]) -> mo.Html
     names += [(f"prefill {row}", ROW_HEIGHT) for row in range(case.prefill)]
     ticks = [f"{case.width * part // 4:,}" for part in range(4)]
     parts = []
-    for kernel, chart in charts.items():
-        picture = panels.framed(mo.as_html(chart).text, names, map_boxes(view, kernel), ticks)
+    for kernel, element in elements.items():
+        chart = drawn(element, program_map(case, kernel))
+        picture = panels.framed(chart, names, map_boxes(view, kernel), ticks)
         sentence = page.sentence(map_sentence(case, kernel, blocks(case, kernel)[1]))
         title = mo.md(f"### {KERNEL_TITLE[kernel].capitalize()}, {case.width:,} columns")
         # Not mo.hstack: a chart in it can keep its column wider than its share.
@@ -64,23 +63,18 @@ def maps(view: View, charts: dict[Kernel, mo.ui.altair_chart | None]) -> mo.Html
     return mo.vstack([mo.md("## Which program writes which cell"), mo.Html(pair), page.sentence(said)])
 
 
-def lane_chart(view: View, on_pick: Callable[[dict[str, Any]], None]) -> mo.ui.altair_chart | None:
-    """The lanes of the trip on view; a click gives the lane."""
-    return clickable(lane_picture(view), on_pick) if view.runs else None
-
-
-def lanes(view: View, chart: mo.ui.altair_chart | None) -> mo.Html | None:
+def lanes(view: View, element: mo.ui.altair_chart) -> mo.Html | None:
     """The lanes of one trip with their counts."""
     if not view.runs:
         return None
     names: list[tuple[str, float]] = [(name, LINE_HEIGHT) for name in line_names(view)]
     ticks = [str(lane) for lane in range(0, LINE, LINE // 8)]
-    drawn = min(shown_lines(view) * LINE, len(view.store.lanes))
+    count = min(shown_lines(view) * LINE, len(view.store.lanes))
     return mo.vstack(
         [
             mo.Html(panels.counts(view)),
-            mo.Html(panels.framed(mo.as_html(chart).text, names, lane_box(view), ticks)),
-            page.sentence(lanes_sentence(view.store, drawn)),
+            mo.Html(panels.framed(drawn(element, lane_picture(view)), names, lane_box(view), ticks)),
+            page.sentence(lanes_sentence(view.store, count)),
         ]
     )
 

@@ -1,13 +1,17 @@
 """The pictures of page 03, its boxes of text, its downloads, and the page as a whole, outside of a browser."""
 
 import dataclasses
+import html
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import marimo as mo
 import pytest
 
-from c128a.ui import kernel_panels, kernel_run, kernel_view
+from c128a.ui import clickable, kernel_panels, kernel_run, kernel_view
 from c128a.ui.kernel_case import KERNELS, KernelCase, View
 from c128a.ui.kernel_data import map_frame, trace_frame
 from c128a.ui.kernel_text import lanes_sentence, map_sentence
@@ -75,6 +79,14 @@ def test_the_picture_of_a_trip_holds_every_lane_in_the_colour_of_its_state(case,
     assert len(set(heights.values())) == len(heights)  # a state is told apart without its colour
 
 
+def test_a_clickable_element_carries_the_picture_it_is_drawn_with():
+    element, picture = clickable.clickable(lambda mark: None), kernel_view.program_map(KernelCase(), "tiled")
+    attribute = re.search(r"data-spec='([^']*)'", clickable.drawn(element, picture))
+    assert json.loads(html.unescape(attribute[1])) == picture.spec
+    with pytest.raises(ValueError, match="0 empty pictures"):
+        clickable.drawn(mo.ui.slider(0, 1), picture)
+
+
 def test_a_trip_of_more_lanes_than_are_drawn_says_so():
     store = View(KernelCase(), "row_loop", 0, 0).store
     assert "Drawn: 512 of 1,024 lanes." in lanes_sentence(store, 512)
@@ -87,8 +99,8 @@ def test_a_trip_of_more_lanes_than_are_drawn_says_so():
     [("value", "7"), ("index", "519"), ("cell", "2, 7"), ("byte", "2,076"), ("statement", "192")],
 )
 def test_the_close_up_is_labelled_as_asked(label, text):
-    html = kernel_panels.close_up(View(KernelCase(), "row_loop", 5, 0, 7, "n"), label)
-    assert f'aria-current="true" title="lane 7">{text}</div>' in html
+    cells = kernel_panels.close_up(View(KernelCase(), "row_loop", 5, 0, 7, "n"), label)
+    assert f'aria-current="true" title="lane 7">{text}</div>' in cells
 
 
 def test_an_output_that_differs_is_marked():
