@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from c128a.backend import describe, device, kernel_lock
+
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 
-from c128a.backend import describe, device, kernel_lock
 from c128a.build import build_c128a_topk_metadata
 from c128a.ui.cells import BLANK, ENTRIES_PER_BLOCK, RATIO, Scene
 
