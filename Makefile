@@ -4,7 +4,7 @@ PORT ?= 2718
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: workbook test clean
+.PHONY: workbook test site screenshots clean
 .DEFAULT_GOAL := workbook
 
 $(BIN)/python:
@@ -28,6 +28,14 @@ test: $(VENV)/test.stamp
 	$(BIN)/mypy
 	$(BIN)/marimo check --strict notebooks
 	$(BIN)/python -m pytest -n 2
+
+# Every page as files in site/, for any web server and without a network: see scripts/build_site.py.
+site: $(VENV)/workbook.stamp
+	$(BIN)/python scripts/build_site.py site
+
+# The pictures of the README, in docs/images/; needs Chromium.
+screenshots: $(VENV)/test.stamp
+	$(BIN)/python scripts/screenshots.py
 
 clean:
 	rm -rf $(VENV)

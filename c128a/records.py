@@ -66,9 +66,15 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """Names of all records, sorted. A browser can list nothing: there it is the figures from elsewhere only."""
+    """Names of all records, sorted.
+
+    A browser cannot list a folder: `make site` writes the names beside the records. Without, only ELSEWHERE is known.
+    """
     if sys.platform == "emscripten":
-        return [ELSEWHERE]
+        try:
+            return list(json.loads(_served("names")))
+        except (OSError, ValueError):  # no such file, or the page that a server sends in its stead
+            return [ELSEWHERE]
     return sorted(path.stem for path in folder().glob("*.json"))
 
 
@@ -77,17 +83,22 @@ def load(name: str) -> Record:
 
     Raises FileNotFoundError for a name that does not exist and ValueError for a file of another shape.
     """
-    if sys.platform == "emscripten":  # an exported page: data/ lies beside it, behind the web server
-        import marimo
-        from pyodide.http import open_url  # type: ignore[import-not-found]
-
-        text = open_url(f"{marimo.notebook_location()}/public/data/{name}.json").read()
+    if sys.platform == "emscripten":
+        text = _served(name)
     else:
         path = folder() / f"{name}.json"
         if not path.is_file():
             raise FileNotFoundError(f"name is {name!r}; the records are {', '.join(names())}")
         text = path.read_text(encoding="utf-8")
     return parse(name, text)
+
+
+def _served(name: str) -> str:
+    """A file of data/ as an exported page finds it: beside the page, behind the web server."""
+    import marimo
+    from pyodide.http import open_url  # type: ignore[import-not-found]
+
+    return str(open_url(f"{marimo.notebook_location()}/public/data/{name}.json").read())
 
 
 def load_all() -> list[Record]:

@@ -6,6 +6,7 @@ network is cut off, the reader sees what the page showed when it was exported.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from shutil import copyfile
@@ -40,11 +41,12 @@ def write_wheel(site: Path) -> Path:
 
 
 def write_records(site: Path) -> None:
-    """Copy data/ to where c128a.records looks for it in a browser."""
+    """Copy data/ to where c128a.records looks for it in a browser, which cannot list a folder: so with the names."""
     data = site / "public" / "data"
     data.mkdir(parents=True, exist_ok=True)
     for name in records.names():
         copyfile(records.folder() / f"{name}.json", data / f"{name}.json")
+    (data / "names.json").write_text(json.dumps(records.names()), encoding="utf-8")
 
 
 def source(code: str, wheel: Path) -> str:
