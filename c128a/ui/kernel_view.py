@@ -179,7 +179,7 @@ def lane_picture(view: View) -> Picture:
     marks = []
     for at, lane in enumerate(view.store.lanes[: lines * LINE]):
         top, bottom = _HEIGHT[lane.state]
-        place = {"lane": at, "x": at % LINE, "y": at // LINE + top, "y2": at // LINE + bottom}
+        place = {"lane": at, "x": at % LINE, "y": round(at // LINE + top, 2), "y2": round(at // LINE + bottom, 2)}
         marks.append({**place, "s": lane.state, "r": lane.row, "c": lane.column, "v": lane.value})
     return Picture(_lane_frame(lines, view.case.rows(view.store.kind).row_stride), lanes=marks)
 
