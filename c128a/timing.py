@@ -78,11 +78,11 @@ def gpu_lock(index: int = 0, timeout_s: float = 0.0) -> Iterator[None]:
 
 
 def capture(launch: Callable[[], object], launches: int) -> torch.cuda.CUDAGraph:
-    """A CUDA graph of `launches` launches, after one that compiles and loads."""
+    """A CUDA graph of `launches` launches, after one that compiles and loads; other threads may allocate meanwhile."""
     launch()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for _ in range(launches):
             launch()
     return graph
