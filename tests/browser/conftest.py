@@ -120,6 +120,22 @@ class Sheet:
         """All that a reader can see, charts included."""
         return self.page.evaluate(TEXT)
 
+    def says(self, text: str, within: float = 15) -> bool:
+        """Whether the page shows this text, now or within so many seconds: a busy machine takes its time to answer."""
+        return self._until(lambda: text in self.text, within)
+
+    def holds(self, parameter: str, within: float = 15) -> bool:
+        """Whether the address holds this parameter, now or within so many seconds."""
+        return self._until(lambda: parameter in self.page.url, within) and bool(self.settle())
+
+    def _until(self, true, within: float) -> bool:
+        end = time.monotonic() + within
+        while not true():
+            if time.monotonic() > end:
+                return False
+            self.page.wait_for_timeout(50)
+        return True
+
     def cut_off(self) -> list[list[int]]:
         """Charts that reach beyond their container: right edge and the container's, in pixels."""
         return self.page.evaluate(OVERFLOWS)

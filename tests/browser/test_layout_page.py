@@ -21,112 +21,115 @@ def close_chart(sheet):
     return sheet.page.locator("marimo-vega").nth(1)
 
 
+def open_whole(sheet, **params):
+    """Open the page and wait for its last part, the kernel's output."""
+    sheet.open(PAGE, **params)
+    sheet.page.get_by_text(KERNEL).wait_for()
+    sheet.settle()
+
+
 def test_the_page_opens_with_the_addresses_and_the_verdict(sheet):
     sheet.open(PAGE)
-    assert "row 3 starts at 384 when packed and at 1,536 when pitched" in sheet.lead
-    assert "gets 3 of 4 packed rows wrong, and no pitched one" in sheet.lead
+    assert sheet.says("row 3 starts at 384 when packed and at 1,536 when pitched")
+    assert sheet.says("gets 3 of 4 packed rows wrong, and no pitched one")
 
 
-def test_the_kernel_ran_and_agrees_with_the_picture(sheet):
-    sheet.page.get_by_text(KERNEL).wait_for()
-    assert "Every cell is as drawn above." in sheet.settle().text
-
-
-def test_a_picture_that_gathers_cells_says_so(sheet):
-    assert "1 mark = 16 columns" in sheet.text
+def test_the_kernel_ran_and_agrees_with_the_picture_which_says_that_it_gathers_cells(sheet):
+    open_whole(sheet)
+    assert sheet.says("Every cell is as drawn above.")
+    assert sheet.says("1 mark = 16 columns")
 
 
 def test_a_click_on_a_mark_shows_its_first_cell_and_a_click_close_up_the_cell_itself(sheet):
+    open_whole(sheet)
     # The 9th mark of the packed buffer's first row starts at flat 128: row 1, column 0.
-    packed = rows_chart(sheet).get_by_label("layout: packed").filter(has=sheet.page.locator("xpath=self::*"))
-    target = next(mark for mark in packed.all() if "cells: flat 128 " in mark.get_attribute("aria-label"))
+    marks = rows_chart(sheet).get_by_label("layout: packed").all()
+    target = next(mark for mark in marks if "cells: flat 128 " in mark.get_attribute("aria-label"))
     target.click(position={"x": 20, "y": 10})
     sheet.settle()
-    assert "layout=packed" in sheet.page.url and "at=128" in sheet.page.url
-    assert "row 1 × stride 128 + column 0 = 128 → byte 512" in sheet.text
+    assert sheet.holds("layout=packed") and sheet.holds("at=128")
+    assert sheet.says("row 1 × stride 128 + column 0 = 128 → byte 512")
     close_chart(sheet).locator("g.mark-rect.role-mark path").nth(16 + 3).click()
     sheet.settle()
-    assert "at=131" in sheet.page.url
-    assert "row 1 × stride 128 + column 3 = 131 → byte 524" in sheet.text
+    assert sheet.holds("at=131")
+    assert sheet.says("row 1 × stride 128 + column 3 = 131 → byte 524")
 
 
 def test_arrow_keys_walk_along_the_memory(sheet):
+    open_whole(sheet, at=131)
     sheet.focus("at flat index", role="textbox")
     sheet.press("ArrowUp")
-    assert "at=132" in sheet.page.url
+    assert sheet.holds("at=132")
     sheet.press("ArrowDown", times=2)
-    assert "row 1 × stride 128 + column 2 = 130" in sheet.text
+    assert sheet.says("row 1 × stride 128 + column 2 = 130")
 
 
 def test_an_old_cell_names_the_earlier_build_and_the_reader_who_takes_it(sheet):
+    open_whole(sheet)
     sheet.focus("at flat index", role="textbox").fill("513")
     sheet.press("Enter")
-    assert "The earlier build wrote it" in sheet.text
-    assert "The reader takes it for row 1, column 1" in sheet.text
+    assert sheet.says("The earlier build wrote it")
+    assert sheet.says("The reader takes it for row 1, column 1")
 
 
-@pytest.mark.parametrize(
-    ("label", "on_cell"),
-    [("flat index", "513"), ("(row, column)", "(1′, 1)"), ("byte", "2,052"), ("value", "3")],
-)
-def test_the_labels_of_the_close_up_toggle(sheet, label, on_cell):
+def test_the_labels_of_the_close_up_toggle(sheet):
+    open_whole(sheet, at=513)
     # Request 1 of the earlier batch has block 1: slots 2 and 3.
-    sheet.focus(label, role="radio")
-    sheet.press("Space")
-    cells = close_chart(sheet).locator("g.mark-text.role-mark text").all_text_contents()
-    assert cells[16 + 1] == on_cell
+    for label, on_cell in [("flat index", "513"), ("(row, column)", "(1′, 1)"), ("byte", "2,052"), ("value", "3")]:
+        sheet.focus(label, role="radio")
+        sheet.press("Space")
+        cells = close_chart(sheet).locator("g.mark-text.role-mark text").all_text_contents()
+        assert cells[16 + 1] == on_cell, label
 
 
-@pytest.mark.parametrize(
-    ("label", "parameter"),
-    [
+def test_every_choice_is_reached_by_keyboard_and_changes_the_page(sheet):
+    open_whole(sheet, at=513)
+    for label, parameter in [
         ("the same", "requests=same"),
         ("stride of this build", "reader=now"),
         ("cache lines", "grid=cache+lines"),
         ("pitched", "layout=pitched"),
         ("prefill", "kind=prefill"),
         ("fixed", "policy=fixed"),
-    ],
-)
-def test_a_choice_is_reached_by_keyboard_and_changes_the_page(sheet, label, parameter):
-    before = sheet.text
-    sheet.focus(label, role="radio")
-    sheet.press("Space")
-    assert parameter in sheet.page.url
-    assert sheet.text != before
+    ]:
+        before = sheet.text
+        sheet.focus(label, role="radio")
+        sheet.press("Space")
+        assert sheet.holds(parameter), label
+        assert sheet.text != before, label
 
 
 def test_numbers_are_reached_by_keyboard_and_change_the_page(sheet):
     sheet.open(PAGE)
     sheet.focus("Model length", role="textbox").fill("131072")
     sheet.press("Enter")
-    assert "128 of 1,024 columns" in sheet.lead
+    assert sheet.says("128 of 1,024 columns")
     sheet.focus("Longest sequence at capture", role="textbox").fill("20000")
     sheet.press("Enter")
-    assert "A reader captured at 20,000 tokens" in sheet.lead
+    assert sheet.says("A reader captured at 20,000 tokens")
     sheet.focus("Longest sequence now", role="slider")
     sheet.press("ArrowRight")
-    assert "At 16,512 tokens rows are 256 of 1,024 columns wide" in sheet.lead
+    assert sheet.says("At 16,512 tokens rows are 256 of 1,024 columns wide")
     sheet.focus("Rows", role="combobox").select_option("2")
     sheet.settle()
-    assert "row 1 starts at 256 when packed" in sheet.lead
+    assert sheet.says("row 1 starts at 256 when packed")
 
 
 def test_incident_1_and_the_rows_that_came_out_right_by_chance(sheet):
     sheet.open(PAGE, **INCIDENT_1)
-    assert "gets 3 of 4 packed rows wrong" in sheet.lead
-    assert "fixed (stride 8,192): 4 of 4 rows right" in sheet.text
+    assert sheet.says("gets 3 of 4 packed rows wrong")
+    assert sheet.says("fixed (stride 8,192): 4 of 4 rows right")
     sheet.focus("the same", role="radio")
     sheet.press("Space")
-    assert "packed (stride 8,192): 1 of 4 rows right, 2 right by chance (rows 2, 3), 1 wrong (row 1)" in sheet.text
-    assert "✗ 1,523 ids of row 2, 586 pads" in sheet.text
+    assert sheet.says("packed (stride 8,192): 1 of 4 rows right, 2 right by chance (rows 2, 3), 1 wrong (row 1)")
+    assert sheet.says("✗ 1,523 ids of row 2, 586 pads")
 
 
 def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
     sheet.open(PAGE, rows="99", at="-3", grid="squares")
-    assert "At 16,384 tokens" in sheet.lead
+    assert sheet.says("At 16,384 tokens")
     for note in ("rows is 99 in the address", "at is -3 in the address", "grid is squares in the address"):
-        assert note in sheet.text
+        assert sheet.says(note)
 
 
 def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sheet):
@@ -136,9 +139,7 @@ def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sh
 
 
 def test_downloads_hold_the_marks(sheet):
-    sheet.open(PAGE)
-    sheet.page.get_by_text(KERNEL).wait_for()
-    sheet.settle()
+    open_whole(sheet)
     table = pd.read_csv(io.BytesIO(sheet.download("the marks CSV")))
     packed = table[table["layout"] == "packed"]
     assert packed["first"].iloc[0] == 0 and packed["last"].iloc[-1] == 2047
@@ -149,8 +150,7 @@ def test_downloads_hold_the_marks(sheet):
 
 
 def test_the_browser_keeps_no_old_drawing(sheet):
-    sheet.open(PAGE)
-    sheet.page.get_by_text(KERNEL).wait_for()
+    open_whole(sheet)
     memory = sheet.page.context.new_cdp_session(sheet.page)
     sheet.focus("Longest sequence now", role="slider")
 
