@@ -105,18 +105,24 @@ def _title(options: Mapping[str, Any], value: Any) -> str:
 def settings_panel(slider: Any, number: Any, settings: mo.ui.dictionary, preset: Any) -> mo.Html:
     """The controls of the build in one box."""
     return page.panel(
-        mo.hstack([slider, number], widths=[3, 1], gap=1.75, align="center"),
-        [settings[name] for name in ("decode", "prefill", "fault")],
-        [settings[name] for name in ("policy", "layout", "ratio")],
-        [settings["model_len"], preset],
+        mo.hstack([ringed(slider), ringed(number)], widths=[3, 1], gap=1.75, align="center"),
+        [ringed(settings[name]) for name in ("decode", "prefill", "fault")],
+        [ringed(settings[name]) for name in ("policy", "layout", "ratio")],
+        [ringed(settings["model_len"]), ringed(preset)],
     )
 
 
 def steppers_panel(kernel: Any, program: Any, trip: Any, statement: Any, lane: Any) -> mo.Html:
     """The controls that step, in one box, with the keys that move them."""
     keys = mo.md("Tab to a slider, then ← and → step it. A click on a block or on a lane goes there.")
-    lower = mo.hstack([statement, lane], widths=[1, 2.6], gap=1.75, align="center")
-    return mo.vstack([mo.md("## One trip, step by step"), page.panel([kernel, program, trip], lower, keys)])
+    upper = [ringed(control) for control in (kernel, program, trip)]
+    lower = mo.hstack([ringed(statement), ringed(lane)], widths=[1, 2.6], gap=1.75, align="center")
+    return mo.vstack([mo.md("## One trip, step by step"), page.panel(upper, lower, keys)])
+
+
+def ringed(control: Any) -> mo.Html:
+    """The control in a box that the style of `kernel_panels` rings while the control has the focus."""
+    return mo.Html(f'<div class="c128a-control">{control.text}</div>')
 
 
 def kernel(focus: dict[str, Any]) -> mo.ui.radio:

@@ -11,6 +11,7 @@ from c128a.ui import kernel_panels as panels
 from c128a.ui import kernel_run, page
 from c128a.ui.clickable import clickable, drawn
 from c128a.ui.kernel_case import KERNEL_TITLE, Kernel, View
+from c128a.ui.kernel_controls import ringed
 from c128a.ui.kernel_data import map_frame, trace_frame
 from c128a.ui.kernel_text import command, lanes_sentence, map_sentence
 from c128a.ui.kernel_view import (
@@ -81,7 +82,7 @@ def lanes(view: View, element: mo.ui.altair_chart) -> mo.Html | None:
 
 def close_up(view: View, label: mo.ui.radio) -> mo.Html | None:
     """The lanes around the chosen one, large enough for a label."""
-    return mo.vstack([label, mo.Html(panels.close_up(view, label.value))]) if view.runs else None
+    return mo.vstack([ringed(label), mo.Html(panels.close_up(view, label.value))]) if view.runs else None
 
 
 def walk(view: View) -> mo.Html | None:

@@ -79,8 +79,8 @@ border-radius:3px;overflow:hidden;white-space:nowrap}}
 .c128a-out td{{text-align:right;padding:.2rem .35rem}}
 .c128a-out .chosen{{outline:3px solid {theme.HERE};outline-offset:-1px}}
 .c128a-out .wrong{{background:{theme.WRONG};color:#FFFFFF;font-weight:700}}
-marimo-slider:focus-within,marimo-number:focus-within,marimo-radio:focus-within,marimo-dropdown:focus-within{{
-outline:3px solid {theme.HERE};outline-offset:4px;border-radius:4px}}
+.c128a-control{{border-radius:.3rem}}
+.c128a-control:focus-within{{outline:3px solid {theme.HERE};outline-offset:5px}}
 </style>"""
 
 

@@ -7,6 +7,8 @@ import time
 import pandas as pd
 import pytest
 
+from c128a import backend
+
 pytestmark = pytest.mark.browser
 
 PAGE = "03_kernel"
@@ -166,6 +168,15 @@ def test_the_marked_line_is_the_statement_of_the_address(sheet):
 def test_the_true_output_equals_the_reference(sheet):
     sheet.open(PAGE)
     assert shows(sheet, "All 1,539 cells equal the reference, lens included")
+
+
+def test_many_interpreted_programs_run_only_when_asked(sheet):
+    if not backend.INTERPRET:
+        pytest.skip("compiled kernels always run")
+    sheet.open(PAGE, seq=1_048_576, kernel="tiled", decode=2, prefill=3)
+    assert shows(sheet, "interpreted programs are not run unasked")
+    sheet.page.get_by_role("button", name="Run them").click()
+    assert shows(sheet, "All 40,962 cells equal the reference, lens included")  # 5 × 8,192 cells and 2 lens
 
 
 def test_an_address_opens_its_state(sheet):
