@@ -29,8 +29,9 @@ def _():
     from c128a.ui import kernel_page, kernel_text, page, state
     from c128a.ui.clickable import clickable
     from c128a.ui.kernel_case import View
+    from c128a.ui.kernel_way import step_at
 
-    return View, clickable, controls, kernel_page, kernel_text, mo, page, replace, state
+    return View, clickable, controls, kernel_page, kernel_text, mo, page, replace, state, step_at
 
 
 @app.cell
@@ -158,8 +159,8 @@ def _(lane_ui, place, replace):
 
 
 @app.cell
-def _(kernel_text, lane_view, statement_ui):
-    view = kernel_text.step_at(lane_view, statement_ui.value)
+def _(lane_view, statement_ui, step_at):
+    view = step_at(lane_view, statement_ui.value)
     return (view,)
 
 

@@ -12,7 +12,7 @@ from c128a.ui import page, state
 from c128a.ui.kernel_case import FAULTS, KERNEL_TITLE, KERNELS, Kernel, KernelCase, View
 from c128a.ui.kernel_panels import LABELS
 from c128a.ui.kernel_source import STATEMENTS
-from c128a.ui.kernel_text import steps_of
+from c128a.ui.kernel_way import steps_of
 from c128a.width import POLICIES
 
 MAX_ROWS = 8  # decode rows, and prefill rows: enough for the tallest tile, few enough to tell apart

@@ -13,6 +13,7 @@ from c128a.ui.clickable import clickable, drawn
 from c128a.ui.kernel_case import KERNEL_TITLE, Kernel, View
 from c128a.ui.kernel_controls import ringed
 from c128a.ui.kernel_data import map_frame, trace_frame
+from c128a.ui.kernel_style import STYLE
 from c128a.ui.kernel_text import command, lanes_sentence, map_sentence
 from c128a.ui.kernel_view import (
     GAP,
@@ -31,7 +32,7 @@ from c128a.ui.kernel_view import (
 
 def style() -> mo.Html:
     """The style of the parts that are HTML."""
-    return mo.Html(panels.STYLE)
+    return mo.Html(STYLE)
 
 
 def map_element(kernel: Kernel, on_pick: Callable[[dict[str, Any]], None]) -> mo.ui.altair_chart:

@@ -3,7 +3,8 @@
 import pytest
 
 from c128a.ui.kernel_case import FAULTS, KERNELS, KernelCase, View
-from c128a.ui.kernel_text import lead, way
+from c128a.ui.kernel_text import lead
+from c128a.ui.kernel_way import way
 
 kernels = pytest.mark.parametrize("kernel", KERNELS)
 
