@@ -1,0 +1,170 @@
+"""The workbook as files, in Chromium with the network cut off: every page whole, hover, links, downloads, keyboard."""
+
+import csv
+import functools
+import http.server
+import io
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.site import LIVE, PAGES, PRESET, site  # noqa: F401 (a fixture)
+
+pytestmark = pytest.mark.browser
+
+# What marimo's pages that compute in a browser may ask, and these alone: its content networks.
+RUNTIME = {"cdn.jsdelivr.net", "wasm.marimo.app"}
+CHARTS = """() => {
+    const within = root => [...root.querySelectorAll('svg'),
+        ...[...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? within(element.shadowRoot) : [])];
+    return within(document).filter(svg => svg.getBoundingClientRect().width > 200).length;
+}"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+class Visit:
+    """A tab that reaches the site's server and nothing else: what it asked outside, and what went wrong in it."""
+
+    def __init__(self, context, address: str) -> None:
+        self.address = address
+        self.page = context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.outside: set[str] = set()
+        self.errors: list[str] = []
+        self.page.on("request", self._asked)
+        self.page.on("pageerror", lambda error: self.errors.append(f"page: {error}"))
+        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        self.page.on("requestfailed", self._failed)
+        self.page.on("response", lambda answer: self.errors.append(answer.url) if answer.status >= 400 else None)
+
+    def _failed(self, request):
+        if request.failure != "net::ERR_ABORTED":  # what a page still asked for when a click led on to the next
+            self.errors.append(f"failed: {request.url}")
+
+    def _asked(self, request):
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.outside.add(urlsplit(request.url).hostname)
+
+    def open(self, file: str, ready: str = ".c128a-lead"):
+        self.page.goto(f"{self.address}/{file}")
+        self.page.wait_for_selector(ready)
+        return self
+
+
+@pytest.fixture(scope="session")
+def address(site):  # noqa: F811
+    """A plain web server; the site lies under a path of it."""
+    root = site.parents[2]
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(root)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/{site.relative_to(root)}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """A light and a dark profile whose proxy is a closed port: nothing but this machine's own address is reached."""
+    looks = {
+        look: browser.new_context(
+            viewport={"width": 1280, "height": 900},
+            color_scheme=look,
+            proxy={"server": "http://127.0.0.1:9", "bypass": "127.0.0.1"},
+        )
+        for look in ("light", "dark")
+    }
+    yield looks
+    for context in looks.values():
+        context.close()
+
+
+@pytest.fixture
+def visit(contexts, address):
+    tab = Visit(contexts["light"], address)
+    yield tab
+    tab.page.close()
+
+
+@pytest.mark.parametrize("file", [*(f"{page}.html" for page in PAGES), f"02_layout-{PRESET}.html"])
+def test_a_recorded_page_is_whole_without_a_network(visit, file):
+    visit.open(file)
+    visit.page.wait_for_function(f"({CHARTS})() > 0")
+    assert visit.page.get_by_role("navigation", name="Cases").get_by_role("link", name="All pages").is_visible()
+    assert visit.outside == set()
+    assert visit.errors == []
+
+
+@pytest.mark.parametrize(("file", "ready"), [("index.html", "ul.cards"), ("01_width.html", ".c128a-lead")])
+def test_the_site_is_dark_where_the_reader_asks_for_it(contexts, address, file, ready):
+    tab = Visit(contexts["dark"], address).open(file, ready)
+    behind = tab.page.evaluate("getComputedStyle(document.querySelector('#site-bar') || document.body).backgroundColor")
+    assert max(map(int, behind.removeprefix("rgb(").removesuffix(")").split(","))) < 64
+    assert tab.page.locator("body.dark-theme").count() == (file != "index.html")
+    tab.page.close()
+
+
+def test_hover_writes_the_values_of_a_chart_out(visit):
+    visit.open("01_width.html")
+    strip = visit.page.locator("svg.marks").nth(1)  # which lengths get which width
+    strip.scroll_into_view_if_needed()
+    box = strip.bounding_box()
+    tip = visit.page.locator("#vg-tooltip-element")
+    for down in (0.35, 0.5, 0.65):
+        visit.page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + box["height"] * down)
+        if tip.count():
+            break
+    assert "524,416" in tip.inner_text()  # three quarters of all lengths lie where the width is the capacity
+
+
+def test_links_lead_through_the_pages_and_keep_the_case(visit):
+    visit.open("index.html", "ul.cards")
+    visit.page.get_by_role("list", name="1 · How wide must a row be?").get_by_text("Model length 70,000").click()
+    visit.page.wait_for_selector(".c128a-lead")
+    assert "At 70,000 tokens" in visit.page.locator(".c128a-lead").inner_text()
+    visit.page.get_by_role("link", name="Layout").click()
+    visit.page.wait_for_url(f"**/02_layout-{PRESET}.html")
+    visit.page.get_by_role("navigation", name="Cases").get_by_role("link", name="Default").click()
+    visit.page.wait_for_url("**/02_layout.html")
+    visit.page.get_by_role("link", name="Review").click()
+    visit.page.wait_for_url("**/05_review.html")
+    visit.page.get_by_role("link", name="All pages").click()
+    visit.page.wait_for_url("**/index.html")
+    assert (visit.outside, visit.errors) == (set(), [])
+
+
+def test_the_index_is_reached_by_keyboard_and_uses_the_pages_fonts(visit):
+    visit.open("index.html", "ul.cards")
+    visit.page.keyboard.press("Tab")
+    assert visit.page.evaluate("document.activeElement.textContent") == "1 · How wide must a row be?"
+    visit.page.keyboard.press("Enter")
+    visit.page.wait_for_url("**/01_width.html")
+    assert visit.outside == set()
+
+
+def test_controls_stand_still_and_downloads_hold_the_data(visit):
+    visit.open(f"01_width-{PRESET}.html")
+    visit.page.wait_for_function("document.querySelectorAll('marimo-slider').length > 0")
+    visit.page.wait_for_function("[...document.querySelectorAll('marimo-slider')].every(control => control.inert)")
+    with visit.page.expect_download() as caught:
+        visit.page.get_by_text("reachable widths CSV", exact=True).first.click()
+    rows = list(csv.DictReader(io.StringIO(Path(caught.value.path()).read_text())))
+    assert [int(row["width"]) for row in rows] == [128, 256, 512, 640]  # capacity 640: 70,000 / 128 up to 128 columns
+
+
+@pytest.mark.parametrize("page", LIVE)
+def test_a_page_that_computes_shows_its_recording_until_the_runtime_has_come(visit, page):
+    visit.open(f"live/{page}.html")
+    visit.page.wait_for_function(f"({CHARTS})() > 0")
+    visit.page.get_by_text("Failed to start the notebook runtime").first.wait_for()
+    assert visit.outside and visit.outside <= RUNTIME
+    assert [text for text in visit.errors if text.startswith(f"failed: {visit.address}")] == []
+
+
+def test_a_page_that_cannot_compute_there_leads_on_to_its_recording(visit):
+    visit.open("live/04_timing.html")
+    assert visit.page.url == f"{visit.address}/04_timing.html"
