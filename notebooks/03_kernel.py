@@ -214,8 +214,8 @@ def _(kernel_page, place, row_loop_map, tiled_map):
 
 
 @app.cell
-def _(controls, kernel_ui, lane_ui, program_ui, statement_ui, trip_ui):
-    controls.steppers_panel(kernel_ui, program_ui, trip_ui, statement_ui, lane_ui)
+def _(controls, kernel_ui, lane_ui, place, program_ui, statement_ui, trip_ui):
+    controls.steppers_panel(kernel_ui, program_ui, trip_ui, statement_ui, lane_ui) if place.runs else None
     return
 
 

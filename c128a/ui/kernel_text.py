@@ -15,7 +15,12 @@ def lead(view: View) -> str:
     '1,024 lanes write columns 0 to 255 of decode row 1'
     """
     if not view.runs:
-        return "No program runs: there is no row to write." if view.case.fits else too_narrow(view.case)
+        if view.case.fits:
+            return "**No program runs**: there is no row to write."
+        return (
+            f"**No program runs**: this batch needs {view.case.needed:,} columns, and the buffer has "
+            f"{view.case.capacity:,}."
+        )
     store = view.store
     written = [lane for lane in store.lanes if lane.state != "masked"]
     rows, columns = {lane.row for lane in written}, [lane.column for lane in written]
@@ -68,8 +73,8 @@ def lanes_sentence(store: Store, shown: int) -> str:
 def too_narrow(case: KernelCase) -> str:
     """Why nothing is launched where the capacity cannot hold the sequence."""
     return (
-        f"**{case.seq:,} tokens need {case.needed:,} columns, and a model length of {case.model_len:,} tokens gives "
-        f"{case.capacity:,}.** A builder refuses this batch, and no program runs: raise the model length, or shorten "
+        f"{case.seq:,} tokens need {case.needed:,} columns, and a model length of {case.model_len:,} tokens gives "
+        f"{case.capacity:,}. A builder refuses this batch, and no program runs: raise the model length, or shorten "
         "the sequence."
     )
 
