@@ -86,3 +86,27 @@ def test_two_runs_agree_within_their_spread_or_a_tenth():
             apart.append(key)
             assert abs(row["us"] - other["us"]) <= 0.1 * row["us"], key
     assert len(apart) <= 0.05 * len(BUILDER)
+
+
+def test_every_test_of_the_rows_passed_on_the_h200():
+    # The record was made on a machine without marimo and Chromium: tests of pages and of the site failed there.
+    outcomes: dict[str, set[str]] = {}
+    for row in records.load("h200-tests").rows:
+        outcomes.setdefault(row["test"].split("::")[0].removeprefix("tests."), set()).add(row["outcome"])
+    for module in (
+        "test_incidents_gpu",
+        "test_incidents",
+        "test_build",
+        "test_builder",
+        "test_combine",
+        "test_live_gpu",
+    ):
+        assert outcomes[module] == {"passed"}, module
+    failed = {module for module, each in outcomes.items() if "failed" in each}
+    assert failed <= {"test_notebooks", "test_site", "test_jupyter", "test_readme"}
+
+
+def test_the_sanitizer_reported_nothing():
+    rows = records.load("h200-sanitizer").rows
+    assert [row["tool"] for row in rows] == ["memcheck", "racecheck"]
+    assert all(row["reports"] == 0 and row["status"] == 0 and row["tests_passed"] >= 160 for row in rows)
