@@ -54,3 +54,11 @@ def test_importing_triton_first_without_a_gpu_says_what_to_do():
         assert done.returncode == 0, done.stderr
     else:
         assert "import c128a.backend first, or set TRITON_INTERPRET=1" in done.stderr
+
+
+def test_the_kernels_run_interpreted_whatever_module_comes_first():
+    code = "from c128a.kernel import row_loop; from c128a import frozen, combine; import c128a.backend as b; print(b.INTERPRET)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    import torch
+
+    assert done.stdout.strip() == str(not torch.cuda.is_available()), done.stderr
