@@ -35,7 +35,7 @@ a:focus-visible { outline: 3px solid #E69F00; outline-offset: 2px; border-radius
 .cases li { list-style: none }
 .cases a { display: block; border: 1px solid var(--line); border-radius: 1rem; padding: .1rem .7rem; font-size: .9rem;
   text-decoration: none; white-space: nowrap }
-.forms { font-size: .9rem; margin: .9rem 0 0 }
+.cards .forms { font-size: .9rem; margin: .9rem 0 0 }
 @media (max-width: 34rem) { .cards { grid-template-columns: 1fr } .cases a { white-space: normal } }
 """
 FACE = "@font-face {{ font-family: {family}; font-weight: {weight}; src: url(assets/{file}) format('woff2') }}"
@@ -61,7 +61,7 @@ def page(cases: Sequence[Case], assets: Path) -> str:
         pills = "".join(f'<li><a href="{escape(case.file)}">{escape(case.title)}</a></li>' for case in here)
         forms = [f'<a href="{JUPYTER}/{name}.ipynb" download>for Jupyter</a>']
         if name in IN_BROWSER:
-            forms.insert(0, f'<a href="{LIVE}/{name}.html">compute in the browser</a> (online)')
+            forms.insert(0, f'<a href="{LIVE}/{name}.html">live in the browser</a>')
         cards.append(
             f'<li><h2><a href="{name}.html">{escape(about.title)}</a></h2><p>{escape(about.description)}</p>'
             f'<ul class="cases" aria-label="Cases of {escape(about.title)}">{pills}</ul>'
@@ -81,9 +81,9 @@ def page(cases: Sequence[Case], assets: Path) -> str:
 <p class="lead">{escape(LEAD)}</p>
 <ul class="cards">{"".join(cards)}</ul>
 <p>These files are recordings: every picture can be hovered, and the data behind it downloaded, but the controls stand
-still. The cases are the presets of the workbook. A page that computes in the browser fetches Python from the network
-once, which takes a minute; a page for Jupyter needs this package installed. With a checkout, <code>make workbook</code>
-opens all of it, live timings included.</p>
+still. The cases are the presets of the workbook. A page that is live in the browser fetches Python from the network
+first, some tens of megabytes; a page for Jupyter needs this package installed. With a checkout,
+<code>make workbook</code> opens all of it, live timings included.</p>
 </main></body>
 </html>
 """

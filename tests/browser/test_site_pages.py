@@ -23,6 +23,13 @@ CHARTS = """() => {
 }"""
 
 
+FOCUSED = """() => {
+    let found = document.activeElement;
+    while (found && found.shadowRoot && found.shadowRoot.activeElement) found = found.shadowRoot.activeElement;
+    return found.tagName;
+}"""
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
@@ -144,6 +151,16 @@ def test_the_index_is_reached_by_keyboard_and_uses_the_pages_fonts(visit):
     visit.page.keyboard.press("Enter")
     visit.page.wait_for_url("**/01_width.html")
     assert visit.outside == set()
+
+
+@pytest.mark.parametrize("file", ["02_layout.html", "06_deployment.html"])
+def test_no_control_of_a_recorded_page_takes_the_focus(visit, file):
+    visit.open(file)
+    visit.page.wait_for_function("document.querySelectorAll('[inert]').length > 1")
+    visit.page.wait_for_timeout(500)
+    for _ in range(40):
+        visit.page.keyboard.press("Tab")
+        assert visit.page.evaluate(FOCUSED) not in {"INPUT", "SELECT", "TEXTAREA"}
 
 
 def test_controls_stand_still_and_downloads_hold_the_data(visit):
