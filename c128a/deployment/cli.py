@@ -22,6 +22,7 @@ from c128a.deployment.step_cost import TYPICAL_LEN, StepCost, step_costs
 from c128a.layout import LAYOUTS
 from c128a.records import load_all
 from c128a.releases import RELEASES
+from c128a.units import human_bytes
 from c128a.width import POLICIES, capacity_width
 
 ICONS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour
@@ -78,10 +79,10 @@ def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[Ste
     ]
     for buffer in found.buffers:
         shape = f"{buffer.rows:,} × {buffer.columns:,}"
-        ours, released = size(buffer.bytes), size(buffer.released_bytes)
+        ours, released = human_bytes(buffer.bytes), human_bytes(buffer.released_bytes)
         parts.append(f"  {buffer.name:<12} {shape:>14}   {ours:>12}   {released:>12}")
     parts += [
-        f"  {'together':<27}   {size(found.reserved_bytes):>12}   {size(found.released_bytes):>12}",
+        f"  {'together':<27}   {human_bytes(found.reserved_bytes):>12}   {human_bytes(found.released_bytes):>12}",
         "",
         "warm up",
     ]
@@ -151,19 +152,6 @@ def command(found: Deployment, *, width: int | None = None) -> str:
             lines.append("   ")
         lines[-1] += option
     return " \\\n".join(lines)
-
-
-def size(count: int) -> str:
-    """Bytes for people, three digits.
-
-    >>> size(536_870_912), size(285_184_000), size(32_768), size(12), size(1_048_000)
-    ('512 MiB', '272 MiB', '32 KiB', '12 B', '1,023 KiB')
-    """
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= factor:
-            value = count / factor
-            return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    return f"{count} B"
 
 
 def _wrapped(text: str) -> str:

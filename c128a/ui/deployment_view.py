@@ -9,7 +9,6 @@ from html import escape
 import altair as alt
 
 from c128a.deployment import Deployment, Verdict
-from c128a.deployment.cli import size
 from c128a.deployment.serve_args import ServeLine
 from c128a.deployment.serving import Finding, Severity, width_list
 from c128a.deployment.step_cost import StepCost
@@ -17,6 +16,7 @@ from c128a.releases import RELEASES
 from c128a.ui import state, theme
 from c128a.ui.deployment_data import buffer_rows, rows_bytes, width_rows
 from c128a.ui.picture import Picture, Spec, frame
+from c128a.units import human_bytes
 
 # Severity or verdict: colour, colour of text on it, shape, word.
 SIGNS: dict[Severity | Verdict, tuple[str, str, str, str]] = {
@@ -85,7 +85,7 @@ def glance(found: Deployment) -> str:
         ("Capacity", f"{found.capacity:,} columns", f"sequences of up to {setup.longest_sequence:,} tokens"),
         ("Widths", f"{len(widths):,}", f"{reach} columns"),
         ("Decode rows", f"{setup.decode_rows:,} at most", f"{setup.max_num_batched_tokens:,} tokens in a batch"),
-        ("Buffers", size(ours), f"the released builder: {size(released)}"),
+        ("Buffers", human_bytes(ours), f"the released builder: {human_bytes(released)}"),
     )
     cells = "".join(
         f'<div><div style="font-size:.85rem;opacity:.75">{title}</div><div style="font-size:1.3rem;font-weight:600">'
@@ -160,11 +160,11 @@ def bytes_chart(found: Deployment) -> Picture:
     for row in buffer_rows(found):
         begin = start[row["holder"]]
         start[row["holder"]] = begin + row["bytes"]
-        text = size(row["bytes"]) if row["bytes"] >= most * 0.09 else ""
-        tip = f"{row['holder']}, {row['buffer']}: {size(row['bytes'])}"
+        text = human_bytes(row["bytes"]) if row["bytes"] >= most * 0.09 else ""
+        tip = f"{row['holder']}, {row['buffer']}: {human_bytes(row['bytes'])}"
         rows.append({**row, "from": begin, "to": start[row["holder"]], "text": text, "tip": tip,
                      "middle": begin + row["bytes"] / 2})  # fmt: skip
-    totals = [{"holder": holder, "to": total, "text": size(total)} for holder, total in start.items()]
+    totals = [{"holder": holder, "to": total, "text": human_bytes(total)} for holder, total in start.items()]
     return Picture(_bytes_frame(most), rows=rows, totals=totals)
 
 
@@ -200,13 +200,13 @@ def bytes_sentence(found: Deployment) -> str:
     """What the bytes show, in Markdown."""
     ours, released = rows_bytes(found)
     text = (
-        f"The released builder holds **{size(released)}**: {found.setup.max_num_batched_tokens:,} rows of "
+        f"The released builder holds **{human_bytes(released)}**: {found.setup.max_num_batched_tokens:,} rows of "
         f"{found.capacity:,} columns for decode, and as many for prefill. A step has at most "
         f"{found.setup.decode_rows:,} decode rows"
     )
     if found.setup.decode_rows == found.setup.max_num_batched_tokens:
         return f"{text}, so there is nothing to save."
-    return f"{text}, so **{size(ours)}** are enough."
+    return f"{text}, so **{human_bytes(ours)}** are enough."
 
 
 def widths_chart(found: Deployment) -> Picture:

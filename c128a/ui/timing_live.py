@@ -21,7 +21,7 @@ from c128a.ui.timing_data import Row, TimingCase
 from c128a.ui.timing_runs import BATCHES, LENGTHS, normal
 from c128a.ui.timing_text import figure, spread, times, us
 from c128a.ui.timing_view import LIVE
-from c128a.ui.width_text import human_bytes
+from c128a.units import human_bytes
 
 ALL = "the four recorded lengths"
 TELL_EVERY_S = 0.2  # a status more often than this only keeps the page busy

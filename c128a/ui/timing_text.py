@@ -13,7 +13,7 @@ from typing import Any
 
 from c128a.ui.timing_data import Row, TimingCase, floor_us, ratio
 from c128a.ui.timing_runs import BATCHES, CAPACITY, Run
-from c128a.ui.width_text import human_bytes
+from c128a.units import human_bytes
 from c128a.width import loop_trips
 
 RESOLUTION = {"warm": 0.01, "cold": 0.1}  # µs: 0.5 of a CUDA event over 50 launches, and over 10 twice

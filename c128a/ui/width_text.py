@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from c128a.ui.width_data import WidthCase, mean_width, reach, step_bytes
+from c128a.units import human_bytes
 from c128a.width import loop_trips
 
 
@@ -124,20 +125,6 @@ def reach_sentence(case: WidthCase) -> str:
         f"{case.width:,} columns is the {at}{ending} of {len(widths)} widths that this policy can choose: "
         "what a warm-up or a graph capture has to cover."
     )
-
-
-def human_bytes(count: int) -> str:
-    """A byte count in binary units, three digits.
-
-    >>> human_bytes(1024), human_bytes(268_435_456), human_bytes(100)
-    ('1 KiB', '256 MiB', '100 B')
-    """
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            break
-        size /= 1024
-    return f"{size:,.3g} {unit}" if size < 1000 else f"{size:,.0f} {unit}"
 
 
 def command(case: WidthCase) -> str:
