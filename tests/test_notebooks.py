@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-WITHOUT_TORCH = ["01_width", "02_layout"]
+WITHOUT_TORCH = ["01_width", "02_layout", "03_kernel", "06_deployment"]
 
 RUN = """
 import runpy, sys
