@@ -52,7 +52,7 @@ def build(site: Path, presets: tuple[str, ...]) -> list[Case]:
         siblings = [other for other in all_cases if other.page == case.page]
         (site / case.file).write_text(static.page(ran, case, siblings), encoding="utf-8")
         if not case.name and case.page in IN_BROWSER:
-            (site / LIVE / case.file).write_text(browser.page(ran, wheel), encoding="utf-8")
+            (site / LIVE / case.file).write_text(browser.page(ran, case, wheel), encoding="utf-8")
     for page, stub in browser.stubs(set(PAGES) - set(IN_BROWSER)).items():
         (site / LIVE / f"{page}.html").write_text(stub, encoding="utf-8")
     for page in PAGES:

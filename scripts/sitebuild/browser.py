@@ -19,8 +19,9 @@ from marimo._export.requests import WASMExportRequest
 from marimo._schemas.export_options import WASMExportOptions
 
 from c128a import records
-from sitebuild.cases import ROOT
+from sitebuild.cases import ROOT, Case
 from sitebuild.run import Ran
+from sitebuild.static import STYLE
 
 PACKAGE = ROOT / "c128a"
 NEEDS = ("altair", "pandas")  # of what the package imports there; both come with the runtime
@@ -57,7 +58,14 @@ def source(code: str, wheel: Path) -> str:
     return with_wheel_dependencies(code, auto_wheel_dependencies([wheel]))
 
 
-def page(ran: Ran, wheel: Path) -> str:
+def bar(case: Case) -> str:
+    """Links back to the index and to the recorded page, and what to expect."""
+    said = "Live: Python comes from the network and starts in this browser. Until then you see the recording."
+    links = f'<a href="../index.html">All pages</a><a href="../{case.file}">Recorded page</a>'
+    return f'<nav id="site-bar" aria-label="Site">{links}<span>{said}</span></nav>'
+
+
+def page(ran: Ran, case: Case, wheel: Path) -> str:
     """The whole file, for a folder below the one with the assets."""
     html, _ = Exporter().export_as_wasm(
         WASMExportRequest(
@@ -70,7 +78,7 @@ def page(ran: Ran, wheel: Path) -> str:
             notebook_snapshot=ran.snapshot.notebook,
         )
     )
-    return html
+    return html.replace("</head>", f"{STYLE}</head>", 1).replace("<body>", f"<body>{bar(case)}", 1)
 
 
 def stubs(pages: Iterable[str]) -> dict[str, str]:

@@ -178,6 +178,7 @@ def test_a_page_that_computes_shows_its_recording_until_the_runtime_has_come(vis
     visit.open(f"live/{page}.html")
     visit.page.wait_for_function(f"({CHARTS})() > 0")
     visit.page.get_by_text("Failed to start the notebook runtime").first.wait_for()
+    assert visit.page.get_by_role("link", name="Recorded page").get_attribute("href") == f"../{page}.html"
     assert visit.outside and visit.outside <= RUNTIME
     assert [text for text in visit.errors if text.startswith(f"failed: {visit.address}")] == []
 
