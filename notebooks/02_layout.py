@@ -24,6 +24,7 @@ def _():
     import marimo as mo
 
     from c128a.ui import cells_output, layout_close, layout_data, layout_page, layout_text, layout_view, page, state
+    from c128a.ui.clickable import drawn
     from c128a.ui.layout_setting import FIELDS, LABELS, Setting
 
     return (
@@ -31,6 +32,7 @@ def _():
         LABELS,
         Setting,
         cells_output,
+        drawn,
         layout_close,
         layout_data,
         layout_page,
@@ -168,26 +170,21 @@ def _(chosen_at, chosen_layout, layout_text, layout_view, mo, page, setting):
 
 
 @app.cell
-def _(page):
-    rows_place, close_place = page.canvas(), page.canvas()
+def _(layout_page, set_cell, set_clicked):
+    rows_place = layout_page.place(set_cell, set_clicked)
+    close_place = layout_page.place(set_cell, set_clicked)
     return close_place, rows_place
 
 
 @app.cell
-def _(layout_page, layout_text, layout_view, mo, page, rows_place, setting):
+def _(drawn, layout_page, layout_text, layout_view, mo, page, rows_place, setting):
     page.stack(
         mo.md("## The same buffer, row by row"),
-        page.draw(rows_place, layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader)),
+        drawn(rows_place, layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader)),
         page.sentence(layout_page.marks_sentence(setting)),
         page.sentence(layout_text.reader_sentence(setting.scenes)) if setting.show_reader else None,
         layout_page.reader_table(setting.scenes) if setting.show_reader else None,
     )
-    return
-
-
-@app.cell
-def _(layout_page, rows_place, set_cell, set_clicked):
-    layout_page.on_pick(rows_place.selections, set_cell, set_clicked)
     return
 
 
@@ -210,11 +207,11 @@ def _(chosen_at, chosen_layout, kernel, label, layout_close, setting):
 
 
 @app.cell
-def _(cell_pick, chosen_at, chosen_layout, close_place, close_up, kernel, label, layout_text, mo, page, setting):
+def _(cell_pick, chosen_at, chosen_layout, close_place, close_up, drawn, kernel, label, layout_text, mo, page, setting):
     page.stack(
         mo.md("## Sixteen cells close up"),
         mo.hstack([*cell_pick, label], justify="start", wrap=True, gap=1.75),
-        page.draw(close_place, close_up),
+        drawn(close_place, close_up),
         page.sentence(layout_text.CLOSE_SENTENCE),
         page.sentence(
             "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, kernel.at(chosen_at)))
@@ -222,12 +219,6 @@ def _(cell_pick, chosen_at, chosen_layout, close_place, close_up, kernel, label,
         page.sentence(kernel.sentence),
         page.alarm(kernel.alarm),
     )
-    return
-
-
-@app.cell
-def _(close_place, layout_page, set_cell, set_clicked):
-    layout_page.on_pick(close_place.selections, set_cell, set_clicked)
     return
 
 

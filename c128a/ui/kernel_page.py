@@ -51,7 +51,7 @@ def maps(view: View, elements: dict[Kernel, mo.ui.altair_chart]) -> mo.Html | No
     ticks = [f"{case.width * part // 4:,}" for part in range(4)]
     parts = []
     for kernel, element in elements.items():
-        chart = drawn(element, program_map(case, kernel))
+        chart = drawn(element, program_map(case, kernel)).text
         picture = panels.framed(chart, names, map_boxes(view, kernel), ticks)
         sentence = page.sentence(map_sentence(case, kernel, blocks(case, kernel)[1]))
         title = mo.md(f"### {KERNEL_TITLE[kernel].capitalize()}, {case.width:,} columns")
@@ -75,7 +75,7 @@ def lanes(view: View, element: mo.ui.altair_chart) -> mo.Html | None:
     return mo.vstack(
         [
             mo.Html(panels.counts(view)),
-            mo.Html(panels.framed(drawn(element, lane_picture(view)), names, lane_box(view), ticks)),
+            mo.Html(panels.framed(drawn(element, lane_picture(view)).text, names, lane_box(view), ticks)),
             page.sentence(lanes_sentence(view.store, count)),
         ]
     )

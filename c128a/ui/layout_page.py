@@ -9,6 +9,7 @@ import marimo as mo
 
 from c128a.ui import layout_data, layout_text, page, state
 from c128a.ui.cells import SCENE_LAYOUTS, Scene, SceneLayout, cell_at
+from c128a.ui.clickable import clickable
 from c128a.ui.layout_data import GRIDS
 from c128a.ui.layout_setting import READERS, ROWS, Setting
 from c128a.ui.layout_text import Scenes
@@ -74,12 +75,14 @@ def reader_table(scenes: Scenes) -> mo.Html:
     return page.table(columns, layout_text.found_table(scenes), label="What the reader finds")
 
 
-def on_pick(selections: Mapping[str, Any], *receivers: Callable[[Any], None]) -> None:
-    """Hand the clicked cell, (layout, flat index), to the receivers; nothing where nothing was clicked."""
-    pick = selections.get("pick") or {}
-    if pick.get("layout") and pick.get("start"):
+def place(*receivers: Callable[[Any], None]) -> mo.ui.altair_chart:
+    """A place for a picture of cells; a click hands its cell, (layout, flat index), to the receivers."""
+
+    def on_pick(mark: Mapping[str, Any]) -> None:
         for receive in receivers:
-            receive((pick["layout"][0], int(pick["start"][0])))
+            receive((mark["layout"], int(mark["start"])))
+
+    return clickable(on_pick)
 
 
 def command(scene: Scene, at: int) -> str:

@@ -18,7 +18,6 @@ import marimo as mo
 import pandas as pd
 
 from c128a.ui import state, theme
-from c128a.ui.picture import Clickable, Picture
 from c128a.ui.presets import PRESETS
 
 # File name, name in the header.
@@ -30,7 +29,6 @@ PAGES = {
     "05_review": "Review",
     "06_deployment": "Deployment",
 }
-EMPTY_SPEC = "data-spec='{&quot;datasets&quot;:{}}'"  # as marimo writes the specification of an empty canvas
 SHARED = tuple(state.shared_fields())
 
 LINK = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
@@ -85,26 +83,6 @@ def stack(*parts: Any) -> mo.Html | None:
 def sentence(text: str) -> mo.Html:
     """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
     return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
-
-
-def canvas() -> mo.ui.altair_chart:
-    """A place for one picture after another, whose clicks reach Python: a cell that depends on it reads `.selections`.
-
-    Make it once, in a cell that depends on no setting, and show pictures with `draw`: the browser then changes the
-    drawing in place. The page needs html_head_file="head.html", which says why.
-    """
-    return mo.ui.altair_chart(Clickable(Picture({})), chart_selection=False, legend_selection=False)
-
-
-def draw(place: mo.ui.altair_chart, picture: Picture) -> mo.Html | Picture:
-    """The picture in its place. The place keeps its last click when the picture changes.
-
-    As a plain program there is nobody to click, and the result is the picture itself.
-    """
-    if not mo.running_in_notebook():
-        return picture
-    spec = escape(json.dumps(picture.spec), quote=True)
-    return mo.Html(place.text.replace(EMPTY_SPEC, f"data-spec='{spec}'"))
 
 
 def downloads(

@@ -14,8 +14,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
 from c128a.ui import theme
 
 MIME = "application/vnd.vegalite.v6+json"
@@ -51,22 +49,3 @@ class Picture:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Spec]:
         return {MIME: self.spec}
-
-
-class Clickable(alt.LayerChart):
-    """A picture in the dress that `mo.ui.altair_chart` asks for, so that clicks on it reach Python.
-
-    The chart's selection must be part of the frame; pass chart_selection=False and legend_selection=False.
-    """
-
-    def __init__(self, picture: Picture) -> None:
-        super().__init__(layer=[])
-        object.__setattr__(self, "_picture", picture)
-
-    def to_dict(self, *args: Any, **kwargs: Any) -> Spec:
-        """The picture's dictionary as it is."""
-        return object.__getattribute__(self, "_picture").spec
-
-    def copy(self, *args: Any, **kwargs: Any) -> Clickable:
-        """Itself: nothing changes a finished picture."""
-        return self

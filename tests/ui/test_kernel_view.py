@@ -1,17 +1,13 @@
 """The pictures of page 03, its boxes of text, its downloads, and the page as a whole, outside of a browser."""
 
 import dataclasses
-import html
-import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import marimo as mo
 import pytest
 
-from c128a.ui import clickable, kernel_panels, kernel_run, kernel_view
+from c128a.ui import kernel_panels, kernel_run, kernel_view
 from c128a.ui.kernel_case import KERNELS, KernelCase, View
 from c128a.ui.kernel_data import map_frame, trace_frame
 from c128a.ui.kernel_text import lanes_sentence, map_sentence
@@ -77,14 +73,6 @@ def test_the_picture_of_a_trip_holds_every_lane_in_the_colour_of_its_state(case,
     ]
     heights = {mark["s"]: round(mark["y2"] - mark["y"], 2) for mark in drawn}
     assert len(set(heights.values())) == len(heights)  # a state is told apart without its colour
-
-
-def test_a_clickable_element_carries_the_picture_it_is_drawn_with():
-    element, picture = clickable.clickable(lambda mark: None), kernel_view.program_map(KernelCase(), "tiled")
-    attribute = re.search(r"data-spec='([^']*)'", clickable.drawn(element, picture))
-    assert json.loads(html.unescape(attribute[1])) == picture.spec
-    with pytest.raises(ValueError, match="0 empty pictures"):
-        clickable.drawn(mo.ui.slider(0, 1), picture)
 
 
 def test_a_trip_of_more_lanes_than_are_drawn_says_so():
