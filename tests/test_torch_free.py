@@ -57,7 +57,7 @@ def test_importing_triton_first_without_a_gpu_says_what_to_do():
 
 
 def test_the_kernels_run_interpreted_whatever_module_comes_first():
-    code = "from c128a.kernel import row_loop; from c128a import frozen, combine; import c128a.backend as b; print(b.INTERPRET)"
+    code = "import c128a.kernel, c128a.frozen, c128a.combine; import c128a.backend as b; print(b.INTERPRET)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     import torch
 
