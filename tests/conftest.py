@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.support.site import site  # noqa: F401 (a fixture)
+
 
 def pytest_collection_modifyitems(items):
     if not any(item.get_closest_marker("gpu") for item in items):

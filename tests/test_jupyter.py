@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("marimo", reason="marimo is not installed")
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.site import LIVE, PAGES, PRESET, ROOT, site  # noqa: F401 (a fixture)
+from tests.support.site import LIVE, PAGES, PRESET, ROOT
 
 
 class Addresses(HTMLParser):
@@ -28,11 +28,11 @@ class Addresses(HTMLParser):
         self.links += [given["href"]] if tag == "a" and given.get("href") else []
 
 
-def recorded(site: Path) -> list[Path]:  # noqa: F811
+def recorded(site: Path) -> list[Path]:
     return sorted(path for path in site.glob("0*.html"))
 
 
-def test_the_index_links_every_page_in_every_form(site):  # noqa: F811
+def test_the_index_links_every_page_in_every_form(site):
     links = Addresses((site / "index.html").read_text()).links
     for page in PAGES:
         assert f"{page}.html" in links
@@ -41,36 +41,36 @@ def test_the_index_links_every_page_in_every_form(site):  # noqa: F811
     assert [page for page in PAGES if f"live/{page}.html" in links] == LIVE
 
 
-def test_every_address_is_relative_and_leads_to_a_file(site):  # noqa: F811
+def test_every_address_is_relative_and_leads_to_a_file(site):
     for path in [site / "index.html", *recorded(site), *(site / "live").glob("*.html")]:
         for address in Addresses(path.read_text()).found:
             assert not re.match(r"[a-z]+:|/", address), f"{path.name} points at {address}"
             assert (path.parent / address).is_file(), f"{path.name} points at {address}"
 
 
-def test_a_page_links_to_the_same_case_of_the_next_page(site):  # noqa: F811
+def test_a_page_links_to_the_same_case_of_the_next_page(site):
     assert f"02_layout-{PRESET}.html" in (site / f"01_width-{PRESET}.html").read_text()
     assert f"02_layout-{PRESET}.html" not in (site / "03_kernel.html").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_case_is_recorded_with_its_settings(site, page):  # noqa: F811
+def test_a_case_is_recorded_with_its_settings(site, page):
     default, case = (site / f"{page}.html").read_text(), (site / f"{page}-{PRESET}.html").read_text()
     assert "c128a-lead" in case
     assert len(re.findall("70,?000", case)) > len(re.findall("70,?000", default))
 
 
-def test_no_file_names_a_place_on_this_machine(site):  # noqa: F811
+def test_no_file_names_a_place_on_this_machine(site):
     for path in [*site.glob("*.html"), *site.glob("live/*"), *site.glob("notebooks/*")]:
         assert str(ROOT) not in path.read_text(), path.name
 
 
-def test_the_records_lie_where_a_browser_looks_for_them(site):  # noqa: F811
+def test_the_records_lie_where_a_browser_looks_for_them(site):
     for path in (ROOT / "data").glob("*.json"):
         assert json.loads((site / "public" / "data" / path.name).read_text()) == json.loads(path.read_text())
 
 
-def test_the_wheel_holds_the_package_and_asks_for_no_torch(site):  # noqa: F811
+def test_the_wheel_holds_the_package_and_asks_for_no_torch(site):
     (wheel,) = (site / "public" / "wheels").glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
@@ -113,7 +113,7 @@ print("asked", sorted(asked))
 
 
 @pytest.mark.parametrize("page", LIVE)
-def test_a_page_computes_from_the_wheel_without_torch(site, page):  # noqa: F811
+def test_a_page_computes_from_the_wheel_without_torch(site, page):
     (wheel,) = (site / "public" / "wheels").glob("*.whl")
     source = site.parent / f"{page}.py"
     source.write_text((ROOT / "notebooks" / f"{page}.py").read_text())

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.site import LIVE, PAGES, PRESET, site  # noqa: F401 (a fixture)
+from tests.support.site import LIVE, PAGES, PRESET
 
 pytestmark = pytest.mark.browser
 
@@ -65,7 +65,7 @@ class Visit:
 
 
 @pytest.fixture(scope="session")
-def address(site):  # noqa: F811
+def address(site):
     """A plain web server; the site lies under a path of it."""
     root = site.parents[2]
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(root)))

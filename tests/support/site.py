@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
@@ -16,6 +15,9 @@ LIVE = ["01_width", "02_layout", "03_kernel", "06_deployment"]
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder; processes that share the tests share it too."""
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    from filelock import FileLock
+
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "popen" in base.name else base  # pytest-xdist gives each process a folder below one
     folder = shared / "under" / "a" / "path" / "site"
