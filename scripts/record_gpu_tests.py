@@ -21,7 +21,7 @@ def main() -> int:
     out = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", f"--junitxml={report}"]
+        options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib", f"--junitxml={report}"]
         status = int(pytest.main([*PATHS, *options, *sys.argv[2:]]))
         cases = list(ElementTree.parse(report).getroot().iter("testcase"))
     rows = []
