@@ -16,7 +16,7 @@
 import marimo
 
 __generated_with = "0.25.2"
-app = marimo.App(width="full", app_title="What does it cost?")
+app = marimo.App(width="full", app_title="What does it cost?", html_head_file="head.html")
 
 
 @app.cell

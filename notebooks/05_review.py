@@ -16,7 +16,7 @@
 import marimo
 
 __generated_with = "0.25.2"
-app = marimo.App(width="full", app_title="Do the claims hold?")
+app = marimo.App(width="full", app_title="Do the claims hold?", html_head_file="head.html")
 
 
 @app.cell

@@ -31,6 +31,15 @@ PAGES = {
 }
 SHARED = tuple(state.shared_fields())
 
+# marimo's prose gives bold text a colour of its own, and lets a long line of code scroll.
+ALARM_STYLE = "<style>.c128a-alarm .prose :is(strong, code) { color: inherit }</style>"
+COMMAND_STYLE = "<style>.c128a-command :is(pre, code) { white-space: pre-wrap; overflow-wrap: anywhere }</style>"
+# A chart once drawn keeps its column of an hstack as wide as it is, unless columns may be narrower than what they hold.
+CHART = ":has(marimo-mime-renderer)"
+COLUMN_STYLE = (
+    f'<style>div[style*="flex: "]{CHART}, div[style*="flex-direction: row"]{CHART} > div {{ min-width: 0 }}</style>'
+)
+
 LINK = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
 
 
@@ -52,7 +61,7 @@ def header(page: str, title: str, lead: str, values: Mapping[str, state.Value]) 
         f'<nav aria-label="Pages" style="display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem">{"".join(links)}</nav>'
     )
     opening = mo.Html(f'<div class="c128a-lead" style="font-size:1.15rem;max-width:60rem">{mo.md(lead).text}</div>')
-    return mo.vstack([mo.Html(nav), mo.md(f"# {title}"), opening], gap=0.75)
+    return mo.vstack([mo.Html(COLUMN_STYLE + nav), mo.md(f"# {title}"), opening], gap=0.75)
 
 
 def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
@@ -71,7 +80,8 @@ def alarm(message: str | None) -> mo.Html | None:
     if message is None:
         return None
     style = f"background:{theme.ALARM};color:#FFFFFF;padding:.8rem 1.2rem;border-radius:.4rem;font-size:1.05rem"
-    return mo.Html(f'<div role="alert" class="c128a-alarm" style="{style}">{mo.md("⚠ " + message).text}</div>')
+    text = mo.md("⚠ " + message).text
+    return mo.Html(f'{ALARM_STYLE}<div role="alert" class="c128a-alarm" style="{style}">{text}</div>')
 
 
 def stack(*parts: Any) -> mo.Html | None:
@@ -153,8 +163,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int 
 
 
 def command(text: str, what: str = "The same from a shell:") -> mo.Html:
-    """A command in a block that can be copied, with a line above it that says what it gives."""
-    return mo.md(f"{what}\n\n```bash\n{text}\n```")
+    """A command in a block that can be copied and wraps where it is long, with a line above that says what it gives."""
+    block = mo.md(f"{what}\n\n```bash\n{text}\n```").text
+    return mo.Html(f'{COMMAND_STYLE}<div class="c128a-command">{block}</div>')
 
 
 def panel(*rows: Sequence[Any] | mo.Html) -> mo.Html:

@@ -58,16 +58,19 @@ TEXT = """() => {
     return [document.body.innerText, ...inner(document), ...read(document)].join('\\n');
 }"""
 
-# Charts wider than the box they stand in: pairs of widths in pixels. Charts of mo.ui.altair_chart lie in a shadow root.
+# Charts wider than a box they stand in, their column and the window included: pairs of right edges in pixels. Charts of
+# mo.ui.altair_chart lie in a shadow root, whose host is the next box.
 OVERFLOWS = """() => {
     const charts = root => [...root.querySelectorAll('svg.marks'),
         ...[...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? charts(element.shadowRoot) : [])];
+    const around = element => element.parentElement || element.getRootNode().host;
     return charts(document).map(svg => {
-        let box = svg.parentElement;
-        while (box && box.getBoundingClientRect().width === 0) box = box.parentElement;
-        const inner = svg.getBoundingClientRect();
-        const outer = (box.closest('.output-area, .output, [data-cell-name]') || box).getBoundingClientRect();
-        return [inner.right, Math.min(outer.right, window.innerWidth)].map(Math.round);
+        let edge = window.innerWidth;
+        for (let box = around(svg); box; box = around(box)) {
+            const outer = box.getBoundingClientRect();
+            if (outer.width > 0) edge = Math.min(edge, outer.right);
+        }
+        return [svg.getBoundingClientRect().right, edge].map(Math.round);
     }).filter(([inner, outer]) => inner > outer + 1);
 }"""
 
@@ -137,7 +140,7 @@ class Sheet:
         return True
 
     def cut_off(self) -> list[list[int]]:
-        """Charts that reach beyond their container: right edge and the container's, in pixels."""
+        """Charts that reach beyond a box around them: right edge and the narrowest box's, in pixels."""
         return self.page.evaluate(OVERFLOWS)
 
     def focus(self, label: str, role: str | None = None):

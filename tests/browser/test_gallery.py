@@ -38,8 +38,21 @@ def test_a_card_opens_its_page(new_sheet):
 def test_a_page_opens_without_an_error_or_a_cut_off_chart(new_sheet, notebook, look):
     theme, width = look.split("-")
     tab = new_sheet(dark=theme == "dark", width=int(width))
+    logged = []
+    tab.page.on("console", lambda message: logged.append(message.text))
     tab.open(notebook.stem)
+    assert not [text for text in logged if "[Vega view] created" in text]  # see notebooks/head.html
     assert tab.page.locator("body.dark-theme").count() == (theme == "dark")
     assert tab.cut_off() == []
     assert tab.errors == []
+    tab.page.close()
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_charts_follow_a_window_that_gets_narrower(new_sheet, notebook):
+    tab = new_sheet(width=1680)
+    tab.open(notebook.stem)
+    tab.page.set_viewport_size({"width": 1280, "height": 900})
+    tab.settle()
+    assert tab.cut_off() == []
     tab.page.close()
