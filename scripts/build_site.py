@@ -32,8 +32,8 @@ from c128a.ui.presets import PRESETS
 def build(site: Path, presets: tuple[str, ...]) -> list[Case]:
     """Write the site with these presets as cases; a site that is there already is replaced."""
     if site.exists():
-        if not (site / "index.html").is_file():
-            raise SystemExit(f"{site} is there and holds no index.html; it is left alone")
+        if not (site / "assets").is_dir():
+            raise SystemExit(f"{site} is there and is no site (it holds no assets/); it is left alone")
         shutil.rmtree(site)
     Exporter().export_assets(site)
     (site / "CLAUDE.md").unlink(missing_ok=True)  # a note for those who work on the front end

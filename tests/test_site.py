@@ -48,6 +48,17 @@ def test_every_address_is_relative_and_leads_to_a_file(site):
             assert (path.parent / address).is_file(), f"{path.name} points at {address}"
 
 
+def test_a_folder_that_is_no_site_is_left_alone(tmp_path):
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    kept = tmp_path / "kept.txt"
+    kept.write_text("mine")
+    done = subprocess.run(
+        [sys.executable, "scripts/build_site.py", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0 and "it is left alone" in done.stderr
+    assert kept.read_text() == "mine"
+
+
 def test_a_page_links_to_the_same_case_of_the_next_page(site):
     assert f"02_layout-{PRESET}.html" in (site / f"01_width-{PRESET}.html").read_text()
     assert f"02_layout-{PRESET}.html" not in (site / "03_kernel.html").read_text()
