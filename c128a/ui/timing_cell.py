@@ -11,7 +11,7 @@ from c128a.ui import page, theme
 from c128a.ui.picture import Picture, Spec, frame
 from c128a.ui.timing_data import TimingCase, floor_us
 from c128a.ui.timing_runs import BATCHES, CAPACITY, LENGTHS
-from c128a.ui.timing_text import spread, times, us
+from c128a.ui.timing_text import VARIANTS, spread, times, us
 from c128a.units import human_bytes
 
 MEASURES = {  # three numbers that are not the same, and the third one for both kernels
@@ -81,18 +81,6 @@ def title(case: TimingCase) -> str:
 
 def cell_table(case: TimingCase) -> Any:
     """The recorded cell in numbers, one variant a line."""
-    tiles = "tiles (prototype)" if case.runs.builder.forerunner else "tiles"
-    names = {
-        "row_loop_fixed": "row loop, fixed",
-        "row_loop_adaptive": "row loop, adaptive",
-        "tiled": f"{tiles}, adaptive",
-        "tiled_serial": f"{tiles}, no overlap",
-        "tiled_fixed": f"{tiles}, fixed",
-        "fill": "fill",
-        "loads": "its loads alone",
-        "empty": "empty kernel",
-        "compare": "function compared with",
-    }
     rows = []
     for variant, row in case.cell.items():
         floor = floor_us(case.cell, row)
@@ -100,7 +88,10 @@ def cell_table(case: TimingCase) -> Any:
         width = "" if not row.get("bytes") else f"{row['width']:,}"
         size = human_bytes(row["bytes"]) if row.get("bytes") else ""
         trips = str(row.get("trips") or "")
-        rows.append([names.get(variant, variant), width, trips, size, us(row), spread(row), to_floor])
+        name = VARIANTS.get(variant, variant)
+        if case.runs.builder.forerunner:
+            name = name.replace("tiles", "tiles (prototype)")
+        rows.append([name, width, trips, size, us(row), spread(row), to_floor])
     return page.table(
         ["", "width", "trips", "bytes", "µs", "p20 – p80", "× floor"], rows, label="The recorded cell in numbers"
     )

@@ -19,7 +19,7 @@ from c128a.bench_cases import Cell
 from c128a.ui import page, theme
 from c128a.ui.timing_data import Row, TimingCase
 from c128a.ui.timing_runs import BATCHES, LENGTHS, normal
-from c128a.ui.timing_text import figure, spread, times, us
+from c128a.ui.timing_text import VARIANTS, figure, spread, times, us
 from c128a.ui.timing_view import LIVE
 from c128a.units import human_bytes
 
@@ -185,7 +185,7 @@ def table(rows: Sequence[Row]) -> Any:
         [
             BATCHES[row["batch"]].title,
             f"{row['seq']:,}",
-            LIVE[row["variant"]][0] if row["variant"] in LIVE else row["variant"].replace("_", " "),
+            VARIANTS[row["variant"]],
             f"{row['width']:,}",
             human_bytes(row["bytes"]),
             us(row),

@@ -18,6 +18,20 @@ from c128a.width import loop_trips
 
 RESOLUTION = {"warm": 0.01, "cold": 0.1}  # µs: 0.5 of a CUDA event over 50 launches, and over 10 twice
 SAME = 1.1  # two times that differ by less are called the same in a sentence
+VARIANTS = {  # names in the tables, which have a line for each
+    "row_loop_fixed": "row loop, fixed width",
+    "row_loop_adaptive": "row loop, adaptive width",
+    "tiled": "tiles, adaptive width",
+    "tiled_serial": "tiles, no overlap",
+    "tiled_fixed": "tiles, fixed width",
+    "fill": "fill of the same bytes",
+    "loads": "its loads alone",
+    "empty": "empty kernel",
+    "compare": "function compared with",
+    "reference_fixed": "torch reference, fixed width",
+    "reference_adaptive": "torch reference, adaptive width",
+    "reference_fill": "torch fill of the same bytes",
+}
 UNKNOWN_SPREAD = 0.02  # of a ratio of figures that came without one
 
 
@@ -106,9 +120,10 @@ def evidence(run: Run) -> str:
     facts = record.provenance
     if record.elsewhere:
         return f"Figures from elsewhere ({facts['gpu']}), taken over without samples and so without a spread."
+    clock = f", SM clock {facts['sm_clock_after']} at its end" if facts.get("sm_clock_after") else ""
     changed = ", with uncommitted changes" if facts.get("dirty") else ""
     return (
-        f"Evidence: **{facts['gpu']}**, driver {facts.get('driver', 'unknown')}, torch {facts['torch']}, "
+        f"Evidence: **{facts['gpu']}**, driver {facts.get('driver', 'unknown')}{clock}, torch {facts['torch']}, "
         f"triton {facts['triton']}, {str(facts['date'])[:10]}, commit `{str(facts['commit'])[:10]}`{changed}, "
         f"`{facts['command']}`."
     )

@@ -15,22 +15,22 @@ from c128a.ui import theme
 from c128a.ui import timing_axes as axes
 from c128a.ui.picture import Picture, Spec, frame
 from c128a.ui.timing_data import Row, TimingCase
-from c128a.ui.timing_text import spread, tiles_name, us
+from c128a.ui.timing_text import VARIANTS, spread, tiles_name, us
 from c128a.units import human_bytes
 from c128a.width import loop_trips
 
 HEIGHT = 330  # pixels
 SERIES = {  # variant: (name, colour, shape)
-    "row_loop_fixed": ("row loop, fixed width", theme.KERNEL["row_loop_fixed"], "square"),
-    "row_loop_adaptive": ("row loop, adaptive width", theme.KERNEL["row_loop"], "circle"),
+    "row_loop_fixed": (VARIANTS["row_loop_fixed"], theme.KERNEL["row_loop_fixed"], "square"),
+    "row_loop_adaptive": (VARIANTS["row_loop_adaptive"], theme.KERNEL["row_loop"], "circle"),
     "tiled": ("2-D tiles, adaptive width", theme.KERNEL["tiled"], "diamond"),
     "fill": ("floor: the same bytes, moved", theme.KERNEL["fill"], "triangle-down"),
 }
 LIVE = {  # drawn over the recorded ones
     **{variant: (name, colour, shape) for variant, (name, colour, shape) in SERIES.items()},
-    "reference_fixed": ("torch reference, fixed width", theme.KERNEL["row_loop_fixed"], "cross"),
-    "reference_adaptive": ("torch reference, adaptive width", theme.SKY, "cross"),
-    "reference_fill": ("torch fill of the same bytes", theme.KERNEL["fill"], "cross"),
+    "reference_fixed": (VARIANTS["reference_fixed"], theme.KERNEL["row_loop_fixed"], "cross"),
+    "reference_adaptive": (VARIANTS["reference_adaptive"], theme.SKY, "cross"),
+    "reference_fill": (VARIANTS["reference_fill"], theme.KERNEL["fill"], "cross"),
 }
 
 
@@ -71,10 +71,10 @@ def names_of(case: TimingCase) -> dict[str, str]:
 
 def _rules(case: TimingCase) -> list[dict[str, Any]]:
     """What a launch costs before it writes anything: an empty kernel, and the loads that a build cannot avoid."""
-    kinds = {"empty": ("empty kernel", theme.KERNEL["empty"]), "loads": ("its loads alone", theme.GREY)}
+    kinds = {"empty": theme.KERNEL["empty"], "loads": theme.GREY}
     return [
-        {"us": row["us"], "text": f"{name} {us(row)} µs", "colour": colour}
-        for variant, (name, colour) in kinds.items()
+        {"us": row["us"], "text": f"{VARIANTS[variant]} {us(row)} µs", "colour": colour}
+        for variant, colour in kinds.items()
         if (row := case.cell.get(variant))
     ]
 

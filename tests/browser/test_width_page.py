@@ -86,6 +86,14 @@ def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sh
     sheet.open(PAGE, seq=1_048_576, model_len=980_224)
     alarm = sheet.page.get_by_role("alert").first.inner_text()
     assert "The capacity of 7,680 columns is too narrow for 1,048,576 tokens, which need 8,192" in alarm
+    bold = sheet.page.get_by_role("alert").first.locator("strong").first
+    assert bold.evaluate("element => getComputedStyle(element).color") == "rgb(255, 255, 255)"
+
+
+def test_a_long_command_wraps(sheet):
+    sheet.open(PAGE)
+    block = sheet.page.locator(".c128a-command pre")
+    assert block.evaluate("element => element.scrollWidth <= element.clientWidth")
 
 
 def test_downloads_hold_the_table_that_is_shown(sheet):

@@ -9,7 +9,7 @@ import pytest
 
 from c128a import live
 from c128a.records import load
-from c128a.ui import timing_live
+from c128a.ui import timing_cell, timing_live
 from c128a.ui.timing_data import TimingCase
 from c128a.ui.timing_runs import gather, normal
 from tests.support import timings
@@ -97,6 +97,14 @@ def test_a_card_s_sentence_stands_beside_the_record():
     row = normal(timings.row("tiled", 5.0) | {"device": "Some Card"})
     text = timing_live.sentence(OWN, [row])
     assert "live · Some Card" in text and "the tiles take 5.0" in text and "The record says 4.0" in text
+
+
+def test_the_tables_give_a_variant_one_name_whether_it_is_live_or_recorded():
+    variants = ("row_loop_fixed", "row_loop_adaptive", "tiled", "tiled_serial", "tiled_fixed", "loads", "empty")
+    live_table = timing_live.table([normal(timings.row(variant, 5.0)) for variant in variants]).text
+    recorded = timing_cell.cell_table(OWN).text
+    for name in ("tiles, no overlap", "tiles, fixed width", "its loads alone", "row loop, fixed width", "empty kernel"):
+        assert f">{name}</td>" in live_table and f">{name}</td>" in recorded
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """The sentences of page 04 say what the figures say, with no more digits than they carry."""
 
+import dataclasses
+
 import pytest
 
 from c128a.records import load
 from c128a.ui import timing_cell, timing_floor, timing_overview, timing_parts, timing_text
 from c128a.ui.timing_data import TimingCase
-from c128a.ui.timing_runs import gather
+from c128a.ui.timing_runs import Run, gather
 from tests.support import timings
 
 ELSEWHERE = gather([load("elsewhere")])
@@ -68,6 +70,11 @@ def test_evidence_names_card_versions_commit_and_command():
         "2026-11-29",
     ):
         assert part in text
+    assert "SM clock" not in text
+    clocked = dataclasses.replace(
+        OWN.builder.record, provenance={**OWN.builder.record.provenance, "sm_clock_after": "1980 MHz"}
+    )
+    assert "driver 580.1, SM clock 1980 MHz at its end, torch" in timing_text.evidence(Run(clocked, ()))
     assert text.startswith("Evidence") and not timing_text.evidence(ELSEWHERE.builder).startswith("Evidence")
 
 
