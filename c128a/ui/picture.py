@@ -3,6 +3,7 @@
 Altair takes tens of milliseconds to build and check a layered chart; its result is one dictionary. So a page builds
 each chart with `alt.NamedData`, keeps the dictionary, and puts the rows of the moment into it under those names.
 
+>>> import altair as alt
 >>> chart = alt.Chart(alt.NamedData("here")).mark_point().encode(x="seq:Q")
 >>> Picture(frame(chart), here=[{"seq": 5}]).spec["datasets"]
 {'here': [{'seq': 5}]}
