@@ -35,10 +35,7 @@ SHARED = tuple(state.shared_fields())
 ALARM_STYLE = "<style>.c128a-alarm .prose :is(strong, code) { color: inherit }</style>"
 COMMAND_STYLE = "<style>.c128a-command :is(pre, code) { white-space: pre-wrap; overflow-wrap: anywhere }</style>"
 # A chart once drawn keeps its column of an hstack as wide as it is, unless columns may be narrower than what they hold.
-CHART = ":has(marimo-mime-renderer)"
-COLUMN_STYLE = (
-    f'<style>div[style*="flex: "]{CHART}, div[style*="flex-direction: row"]{CHART} > div {{ min-width: 0 }}</style>'
-)
+COLUMN_STYLE = '<style>div[style*="flex-direction: row"]:has(marimo-mime-renderer) div { min-width: 0 }</style>'
 
 LINK = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
 
@@ -145,7 +142,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int 
 
     columns: headings; rows: cells as text, escaped here; label: what a screen reader announces.
     """
-    cell = "padding:.2rem .9rem;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;"
+    cell = "padding:.2rem .4rem;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;"
     head = "".join(f'<th scope="col" style="{cell}font-weight:600">{escape(name)}</th>' for name in columns)
     body = []
     for at, row in enumerate(rows):

@@ -120,10 +120,12 @@ def test_a_link_carries_the_state_to_the_next_page(sheet):
 
 
 @pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1680)], ids=["light-1280", "dark-1680"])
-def test_no_chart_is_cut_off(new_sheet, dark, width):
+def test_neither_a_chart_nor_the_table_is_cut_off(new_sheet, dark, width):
     tab = new_sheet(dark=dark, width=width).open(PAGE)
     assert tab.cut_off() == []
     assert tab.page.locator("svg.marks").count() >= 8
+    table = tab.page.get_by_label("The recorded cell in numbers")
+    assert table.evaluate("element => element.scrollWidth <= element.clientWidth")
     assert tab.errors == []
     tab.page.close()
 
