@@ -1,8 +1,12 @@
 """Shared by all tests: what needs a GPU is skipped, with the reason, where there is none."""
 
 import pytest
+from hypothesis import settings
 
 from tests.support.site import site  # noqa: F401 (a fixture)
+
+settings.register_profile("untimed", deadline=None)  # no test depends on how long something takes
+settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items):
