@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("marimo", reason="marimo is not installed")
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
 

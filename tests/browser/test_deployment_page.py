@@ -148,6 +148,7 @@ def test_severity_is_told_by_word_and_shape_beside_colour(sheet):
         assert any(word in (text := heads.nth(at).inner_text()) and shape in text for at in range(heads.count())), word
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 1680])
 def test_no_chart_is_cut_off(new_sheet, dark, width):

@@ -224,6 +224,7 @@ def test_downloads_hold_the_lanes_on_view(sheet):
     assert [row["kernel"] for row in held["rows"]].count("row_loop") == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1280, 1680])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_nothing_is_cut_off(new_sheet, dark, width):

@@ -102,6 +102,7 @@ def test_printing_gives_the_closing_table_on_one_page(sheet):
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1280, 1680])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_no_chart_is_cut_off(new_sheet, width, dark):

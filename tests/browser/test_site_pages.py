@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.site import LIVE, PAGES, PRESET
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 # What a page that computes in a browser may ask: hosts that marimo's own front end names, and none of ours.
 FRONT_END = Path(marimo.__file__).parent / "_static"

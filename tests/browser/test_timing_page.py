@@ -142,6 +142,7 @@ def test_a_live_run_adds_rows_that_bear_its_device_and_finishes(new_sheet):
     tab.page.close()
 
 
+@pytest.mark.thorough
 def test_of_two_tabs_that_start_at_the_same_moment_one_runs_and_the_other_is_told(new_sheet):
     tabs = [new_sheet().open(PAGE, **SLOW) for _ in range(2)]
     for tab in tabs:
@@ -163,6 +164,7 @@ def test_of_two_tabs_that_start_at_the_same_moment_one_runs_and_the_other_is_tol
         tab.page.close()
 
 
+@pytest.mark.thorough
 def test_a_cancelled_run_keeps_its_rows_and_lets_go_of_the_lock(new_sheet):
     tab = start(new_sheet(), **SLOW)
     tab.page.get_by_role("region", name="Live rows of this session").wait_for(timeout=45_000)
@@ -179,6 +181,7 @@ def test_a_cancelled_run_keeps_its_rows_and_lets_go_of_the_lock(new_sheet):
         each.page.close()
 
 
+@pytest.mark.thorough
 def test_closing_the_tab_does_not_leave_the_lock_held(new_sheet):
     tab = start(new_sheet(), batch="d256", budget=4)
     wait_for_status(tab, "left")
