@@ -29,7 +29,7 @@ test: $(VENV)/test.stamp
 	$(BIN)/marimo check --strict notebooks
 	$(BIN)/python -m pytest -n 2 -m "not thorough"
 
-# The slowest page tests: the exported site, live runs in several tabs, every look of every page.
+# The slower page tests: the exported site, live runs in several tabs, every control, every look of every page.
 thorough: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 -m thorough
 

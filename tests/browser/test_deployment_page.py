@@ -87,6 +87,7 @@ def test_an_address_with_nonsense_opens_the_default_with_a_note(sheet):
         assert said in sheet.text
 
 
+@pytest.mark.thorough
 def test_a_warm_up_list_without_384_is_found(sheet):
     sheet.open(PAGE, model_len=33_792)
     sheet.focus("Warmed widths")
@@ -96,6 +97,7 @@ def test_a_warm_up_list_without_384_is_found(sheet):
     assert "Your list misses 384." in sheet.text
 
 
+@pytest.mark.thorough
 def test_a_capacity_smaller_than_the_length_is_found(sheet):
     sheet.open(PAGE, capacity=7680)
     assert codes(sheet)[0] == "capacity-too-small"
@@ -135,12 +137,14 @@ def test_the_command_of_the_same_check_is_on_the_page(sheet):
     assert "--max-num-seqs 64" in sheet.text
 
 
+@pytest.mark.thorough
 def test_a_finding_links_to_the_page_that_shows_it(sheet):
     sheet.open(PAGE, release="0.27.1", model_len=70_000)
     href = sheet.page.locator("section[data-code=moving-rows] a").get_attribute("href")
     assert href.startswith("?file=02_layout.py") and "layout=packed" in href and "model_len=70000" in href
 
 
+@pytest.mark.thorough
 def test_severity_is_told_by_word_and_shape_beside_colour(sheet):
     sheet.open(PAGE, release="0.27.1", model_len=33_792, warm="128")
     heads = sheet.page.locator("section[data-code]")

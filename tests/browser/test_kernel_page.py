@@ -73,6 +73,7 @@ def test_arrow_keys_step_through_the_programs_and_the_focus_stays(sheet):
     assert soon(lambda: "program=0" in sheet.page.url)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("label", "key", "parameter", "said"),
     [
@@ -91,6 +92,7 @@ def test_a_slider_is_moved_by_an_arrow_key(sheet, label, key, parameter, said):
     assert shows(sheet, said)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("label", "parameter", "said"),
     [
@@ -117,6 +119,7 @@ def test_the_sequence_length_is_moved_by_an_arrow_key(sheet):
     assert soon(lambda: "columns 0 to 511 of decode row 1" in sheet.lead)
 
 
+@pytest.mark.thorough
 def test_a_fault_is_chosen_and_its_way_written_out(sheet):
     sheet.open(PAGE, lane=3)
     sheet.page.get_by_label("Wrong with the batch").select_option(label="a block number of -1")
@@ -125,6 +128,7 @@ def test_a_fault_is_chosen_and_its_way_written_out(sheet):
     assert shows(sheet, "table[1][1] = -1") and shows(sheet, "no block: -1")
 
 
+@pytest.mark.thorough
 def test_a_click_on_a_block_of_the_other_map_goes_there(sheet):
     sheet.open(PAGE)
     click(sheet, 1, 0.5, 60)  # the second block of the tiles: decode row 2 alone, the row under it masked
@@ -135,6 +139,7 @@ def test_a_click_on_a_block_of_the_other_map_goes_there(sheet):
     assert soon(lambda: sheet.lead == FIRST)
 
 
+@pytest.mark.thorough
 def test_a_click_on_the_same_block_goes_back_to_it(sheet):
     sheet.open(PAGE)
     click(sheet, 0, 0.5, 12)
@@ -146,6 +151,7 @@ def test_a_click_on_the_same_block_goes_back_to_it(sheet):
     assert soon(lambda: "program 0" in sheet.lead)
 
 
+@pytest.mark.thorough
 def test_a_click_on_a_lane_chooses_it_and_the_pointer_reads_its_address(sheet):
     sheet.open(PAGE)
     click(sheet, 2, 40.4 / 128, 27)  # the second line: lane 128 + 40
@@ -158,6 +164,7 @@ def test_a_click_on_a_lane_chooses_it_and_the_pointer_reads_its_address(sheet):
     assert "row 1 × stride 256 + column 7 = 263 → byte 1,052" in tip.inner_text()
 
 
+@pytest.mark.thorough
 def test_the_marked_line_is_the_statement_of_the_address(sheet):
     sheet.open(PAGE, kernel="tiled", program=0, statement="block")
     marked = sheet.page.locator(".c128a-source .marked")
@@ -165,11 +172,13 @@ def test_the_marked_line_is_the_statement_of_the_address(sheet):
     assert "table[" in sheet.page.locator(".c128a-way .marked").inner_text()
 
 
+@pytest.mark.thorough
 def test_the_true_output_equals_the_reference(sheet):
     sheet.open(PAGE)
     assert shows(sheet, "All 1,539 cells equal the reference, lens included")
 
 
+@pytest.mark.thorough
 def test_many_interpreted_programs_run_only_when_asked(sheet):
     if not backend.INTERPRET:
         pytest.skip("compiled kernels always run")
@@ -195,6 +204,7 @@ def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
     assert soon(lambda: sheet.lead == FIRST)
 
 
+@pytest.mark.thorough
 def test_a_preset_sets_the_batch(sheet):
     sheet.open(PAGE)
     sheet.page.get_by_label("Preset").select_option(label="The test of PR #50004")
@@ -202,12 +212,14 @@ def test_a_preset_sets_the_batch(sheet):
     assert soon(lambda: "model_len=32768" in sheet.page.url and "columns 0 to 127" in sheet.lead)
 
 
+@pytest.mark.thorough
 def test_a_capacity_too_narrow_is_an_alarm_and_no_program_runs(sheet):
     sheet.open(PAGE, seq=1_048_576, model_len=980_224)
     assert "need 8,192 columns" in sheet.page.get_by_role("alert").first.inner_text()
     assert sheet.page.locator("marimo-vega").count() == 0
 
 
+@pytest.mark.thorough
 def test_no_rows_is_said(sheet):
     sheet.open(PAGE, decode=0, prefill=0)
     assert soon(lambda: "No program runs: there is no row to write." in sheet.lead)

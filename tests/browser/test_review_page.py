@@ -40,6 +40,7 @@ def test_the_account_follows_the_context_by_keyboard(sheet):
     assert "step of 8,192 tokens at 65,536" in sheet.text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("label", "role", "key", "parameter"),
     [
@@ -61,6 +62,7 @@ def test_a_control_is_reached_and_moved_by_keyboard(sheet, label, role, key, par
     assert sheet.text != before
 
 
+@pytest.mark.thorough
 def test_a_slow_server_turns_the_verdict_on_the_one_percent(sheet):
     sheet.open(PAGE, **ELSEWHERE, tflops=400, tflops_low=300, tflops_high=500)
     badge = sheet.page.locator("#claim-throughput .review-badge")
@@ -68,12 +70,14 @@ def test_a_slow_server_turns_the_verdict_on_the_one_percent(sheet):
     assert "3 do not hold" in sheet.lead
 
 
+@pytest.mark.thorough
 def test_an_unmeasured_context_is_refused_with_the_measured_range(sheet):
     sheet.open(PAGE, **ELSEWHERE, seq=8192)
     assert "No account at this setting" in sheet.text
     assert "measured: 32,768 to 1,048,576" in sheet.text
 
 
+@pytest.mark.thorough
 def test_a_step_shorter_than_what_it_saves_is_refused(sheet):
     sheet.open(PAGE, **ELSEWHERE, step_ms=1)
     assert "a step of 1,000 µs cannot save that much" in sheet.text

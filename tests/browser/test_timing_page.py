@@ -52,6 +52,7 @@ def test_an_arrow_key_on_the_slider_moves_to_the_next_width(sheet):
     assert "seq=32896" in sheet.page.url
 
 
+@pytest.mark.thorough
 def test_an_exact_number_moves_the_page_too(sheet):
     sheet.open(PAGE)
     sheet.focus("exactly").fill("1048576")
@@ -59,6 +60,7 @@ def test_an_exact_number_moves_the_page_too(sheet):
     assert "nothing is saved" in plain(sheet.lead)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("label", "keys", "parameter"),
     [("Rows a step", ["ArrowUp"], "batch=p2048"), ("cold", ["Space"], "cache=cold")],
@@ -81,6 +83,7 @@ def test_the_live_controls_are_reached_by_keyboard(sheet):
         sheet.focus(label, role="button")
 
 
+@pytest.mark.thorough
 def test_a_preset_sets_the_batch_it_is_about(sheet):
     sheet.open(PAGE)
     sheet.page.get_by_label("Preset").select_option(label="One long among short")
@@ -119,6 +122,7 @@ def test_a_link_carries_the_state_to_the_next_page(sheet):
     assert "seq=100000" in link and "model_len=524288" in link and "policy=aligned" in link
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1680)], ids=["light-1280", "dark-1680"])
 def test_neither_a_chart_nor_the_table_is_cut_off(new_sheet, dark, width):
     tab = new_sheet(dark=dark, width=width).open(PAGE)
@@ -130,6 +134,7 @@ def test_neither_a_chart_nor_the_table_is_cut_off(new_sheet, dark, width):
     tab.page.close()
 
 
+@pytest.mark.thorough
 def test_a_live_run_adds_rows_that_bear_its_device_and_finishes(new_sheet):
     tab = start(new_sheet(), **QUICK)
     assert "Finished; " in wait_for_status(tab, "Finished")
