@@ -1,10 +1,11 @@
 """How fast a page answers a key, and whether many changes wear it out: `python scripts/page_check.py [PAGE …]`.
 
-For each page: 30 key presses on the sequence length, each timed from the key to the last change of the page (median,
+For each page: 30 key presses on the sequence length, each timed from the key to the last change of a chart (median,
 and the slowest); then 200 random changes of random controls, which must leave no error, and whose memory is reported,
 the browser's after its garbage was collected and the server's. Needs Chromium; other work on the machine shows.
 """
 
+import argparse
 import random
 import shutil
 import socket
@@ -21,12 +22,19 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("01_width", "02_layout", "03_kernel", "04_timing", "05_review", "06_deployment")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 FLAGS += ["--disable-sync", "--enable-precise-memory-info", "--js-flags=--expose-gc"]
-PRESSES, CHANGES = 30, 200
+PRESSES = 30
 
-# Notes the moment of the last change anywhere in the page, shadow roots included, and of the last key.
+# Notes the moment of the last change anywhere in the page, shadow roots included, of the last change of a chart, and of
+# the last key.
 WATCH = """() => {
-    window.last = performance.now();
-    const note = new MutationObserver(() => { window.last = performance.now(); });
+    window.last = window.drawn = performance.now();
+    if (window.note) window.note.disconnect();
+    const chart = node => node instanceof SVGElement || (node.querySelector && node.querySelector('svg.marks'));
+    const note = window.note = new MutationObserver(records => {
+        window.last = performance.now();
+        if (records.some(r => r.target instanceof SVGElement || [...r.addedNodes].some(chart)))
+            window.drawn = window.last;
+    });
     const all = {subtree: true, childList: true, attributes: true, characterData: true};
     const watch = root => { note.observe(root, all);
         root.querySelectorAll('*').forEach(e => e.shadowRoot && watch(e.shadowRoot)); };
@@ -43,7 +51,7 @@ def settle(page: Page, quiet_ms: int = 300) -> None:
 
 
 def latency(page: Page) -> list[float]:
-    """Milliseconds from each of the key presses to the last change that followed."""
+    """Milliseconds from each key press to the last change of a chart after it; a key without one is left out."""
     slider = page.get_by_role("slider").first
     slider.focus()
     times = []
@@ -51,7 +59,9 @@ def latency(page: Page) -> list[float]:
         page.keyboard.press("ArrowRight" if turn % 10 < 5 else "ArrowLeft")
         page.wait_for_timeout(60)
         settle(page)
-        times.append(page.evaluate("window.last - window.key"))
+        passed = page.evaluate("window.drawn - window.key")
+        if passed > 0:
+            times.append(passed)
     return times
 
 
@@ -82,6 +92,10 @@ def heap_mib(page: Page) -> float:
 
 def main() -> int:
     """Check the pages named on the command line, or all; 1 where one had an error."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="file names without .py; all where none is named")
+    parser.add_argument("--changes", type=int, default=200, help="random changes a page (default 200)")
+    options = parser.parse_args()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -97,7 +111,7 @@ def main() -> int:
                 time.sleep(0.1)
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-            for name in sys.argv[1:] or PAGES:
+            for name in options.pages or PAGES:
                 page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
                 errors: list[str] = []
                 page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
@@ -110,16 +124,18 @@ def main() -> int:
                 text = f"{name}: "
                 if page.get_by_role("slider").count():
                     times = latency(page)
-                    text += f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {PRESSES} keys; "
+                    text += (
+                        f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {len(times)} keys; "
+                    )
                 rng, sizes = random.Random(0), []
-                for turn in range(CHANGES):
-                    if turn % (CHANGES // 4) == 0:
+                for turn in range(options.changes):
+                    if turn % max(options.changes // 4, 1) == 0:
                         sizes.append((heap_mib(page), resident_mib(server.pid)))
                     change(page, rng)
                 sizes.append((heap_mib(page), resident_mib(server.pid)))
                 alarms = page.locator("[data-testid=cell-error], .marimo-error").count()
                 failed |= bool(errors or alarms)
-                text += f"{CHANGES} changes, {len(errors) + alarms} errors; browser "
+                text += f"{options.changes} changes, {len(errors) + alarms} errors; browser "
                 text += " → ".join(f"{heap:.0f}" for heap, _ in sizes) + " MiB, server "
                 print(text + " → ".join(f"{size:.0f}" for _, size in sizes) + " MiB", *errors[:3], flush=True)
                 page.context.close()
