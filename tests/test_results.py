@@ -110,3 +110,10 @@ def test_the_sanitizer_reported_nothing():
     rows = records.load("h200-sanitizer").rows
     assert [row["tool"] for row in rows] == ["memcheck", "racecheck"]
     assert all(row["reports"] == 0 and row["status"] == 0 and row["tests_passed"] >= 160 for row in rows)
+
+
+def test_in_the_second_run_every_cell_is_within_its_limit():
+    second = warm("h200-builder-second")
+    for cell in BUILDER_CELLS:
+        row = second[cell, "tiled"]
+        assert row["us"] <= limit(row["bytes"]) * second[cell, "fill"]["us"] * row["floor_scale"], cell
