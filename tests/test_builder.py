@@ -29,10 +29,10 @@ def build(made, batch, max_seq_len=None):
 def random_batches(draw):
     k = draw(st.integers(0, 3))
     decode = draw(st.lists(st.integers(0, 1 + k), max_size=5))
-    prefill = draw(st.lists(st.integers(2 + k, 14), max_size=2))
+    prefill = draw(st.lists(st.integers(2 + k, 20), max_size=2))
     queries = decode + prefill
     seqs = [query + draw(st.integers(0, 3000)) for query in queries]
-    padded = draw(st.integers(0, 3))
+    padded = draw(st.integers(0, 4))  # at most 20 + 40 + 4 = 64 tokens
     return k, queries, seqs, len(decode), padded, draw(st.sampled_from(["packed", "pitched"])), draw(st.integers(0, 9))
 
 
