@@ -48,7 +48,8 @@ def table() -> str:
         "",
         f"Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; "
         f"least {min(gains):.2f} ×), and {geometric_mean(serial):.2f} × without the overlap of launches (least "
-        f"{min(serial):.2f} ×); its tile shapes were tuned on these cells. The combine from positions is {geometric_mean(saved):.2f} × our writing of the "
+        f"{min(serial):.2f} ×); its tile shapes were tuned on these cells. "
+        f"The combine from positions is {geometric_mean(saved):.2f} × our writing of the "
         f"released form (least {min(saved):.2f} ×).",
         f"One build costs the host {cost:.0f} µs, checks and views included; the row loop's launch alone "
         f"{ordinary:.0f} µs.",
