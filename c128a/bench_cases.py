@@ -5,6 +5,7 @@ from __future__ import annotations
 import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before Triton is imported
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from c128a import launch, reference, timing, workloads
 from c128a.build import build_c128a_topk_metadata, build_with_row_loop
 from c128a.combine import WINDOW, combine_from_rows, combine_prefill_indices, combined_width
 from c128a.layout import ITEMSIZE
+from c128a.tiles import Tile, candidates
 from c128a.width import active_topk_width, capacity_width, loop_trips
 
 CAPACITY = capacity_width(1_048_576)
@@ -161,6 +163,43 @@ class BuilderCase:
         n = reference.entries_seen(self.batch.positions, RATIO)[: self.batch.num_decode_tokens]
         live = int(n.clamp(max=width).sum())
         return 1 + live / BLOCK / ((self.cell.decode + self.cell.prefill) * width)
+
+
+class TileCase:
+    """The builder in one cell by tiles of many shapes, among them the one that `tile_shape` chooses."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.case = BuilderCase(cell)
+        self.plan = self.case.plan(self.case.width)
+        self.shapes = {f"{t.rows} × {t.cols}, {t.warps} warps": t for t in candidates(self.case.width)}
+
+    def _launcher(self, tile: Tile) -> Callable[[], object]:
+        buffers = (self.case.decode, self.case.lens, self.case.prefill)
+        return partial(launch.tiled_launcher(replace(self.plan, tile=tile), *buffers), *self.case.inputs)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the tiles of every shape write what the reference says."""
+        case, decode = self.case, self.case.batch.num_decode_tokens
+        positions, requests, table, slots = case.inputs
+        want = reference.topk_metadata(positions, RATIO, decode, requests, table, BLOCK, slots, case.width)
+        views = (self.plan.decode.view(case.decode), case.lens[:decode], self.plan.prefill.view(case.prefill))
+        for name, tile in self.shapes.items():
+            for view in views:
+                view.fill_(-99)
+            self._launcher(tile)()
+            if not all(map(torch.equal, views, want)):
+                raise AssertionError(f"tiles of {name} differ in cell {case.cell.name}")
+
+    def launches(self) -> dict[str, Callable[[], object]]:
+        """What is timed, by variant."""
+        fill = self.case.launches()["fill"]
+        return {name: self._launcher(tile) for name, tile in self.shapes.items()} | {"fill": fill}
+
+    def describe(self, variant: str) -> dict[str, Any]:
+        """The fields of a row that say what was timed."""
+        facts = self.case.describe("fill") | {"sheet": "tiles", "kernel": "tiles", "variant": variant}
+        tile = self.shapes.get(variant)
+        return facts | ({"tile": list(tile)} if tile else {}) | {"chosen": tile == self.plan.tile}
 
 
 class CombineCase:

@@ -45,6 +45,24 @@ def tile_shape(rows: int, width: int) -> Tile:
     return WHOLE_ROW if rows >= 2048 and width > 4096 else WIDE
 
 
+def candidates(width: int) -> list[Tile]:
+    """The shapes that `python -m c128a.bench tiles` times for rows of a width, those of TILES included.
+
+    128 to 8,192 cells a program, no wider than a row, and 4 to 16 cells a thread beside TILES.
+
+    >>> len(candidates(128)), len(candidates(8192))
+    (12, 43)
+    """
+    shapes = {
+        Tile(rows, cols, warps)
+        for rows in (1, 2, 4, 8, 16, 32)
+        for cols in (128, 256, 512, 1024, 2048, 4096, 8192)
+        for warps in (1, 2, 4, 8)
+        if cols <= max(width, 128) and rows * cols <= 8192 and 4 <= rows * cols / (32 * warps) <= 16
+    }
+    return sorted(shapes | {tile for tile in TILES if tile.cols <= max(width, 128)})
+
+
 # One shape serves the combine: best or next to it of 21 up to 384 columns, 6 % from the best at 8,192 rows × 8,320 (one
 # exploratory run on an H200, no record).
 COMBINE_TILE = Tile(8, 128, 4)

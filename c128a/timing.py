@@ -4,9 +4,11 @@
     replay     time from the start to the end of a graph of one launch, on the GPU's clock
     host       time the host spends on one call, GPU idle or not
 
-A and B are interleaved, so that a drift of the clock meets both. Warm: the launches follow each other and find what
-they read in L2. Cold: a read of 128 MiB before each launch leaves L2 (60 MB on an H200) full of other, clean lines;
-the time of the reads alone is taken off.
+A and B are interleaved, so that a drift of the clock meets both. Two processes differ by more than the samples within
+one, so a record pools several: `Pooled` says what one more process would measure.
+
+Warm: the launches follow each other and find what they read in L2. Cold: a read of 128 MiB before each launch leaves L2
+(60 MB on an H200) full of other, clean lines; the time of the reads alone is taken off.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -25,7 +28,14 @@ from filelock import FileLock, Timeout
 FLUSH_BYTES = 128 * 2**20
 COLD_LAUNCHES = 10
 PASSES = 3
+IN_GRAPH = 50
 EVENT_US = 0.5  # resolution of a CUDA event: a single launch carries no finer digit
+RESOLUTION_US = {
+    "warm": EVENT_US / IN_GRAPH,
+    "cold": 2 * EVENT_US / COLD_LAUNCHES,
+}  # a cold time is a difference of two
+# Student's t, two-sided 99 %, by degrees of freedom.
+T_99 = {2: 9.925, 3: 5.841, 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499, 8: 3.355, 9: 3.25, 10: 3.169, 11: 3.106}
 
 
 @dataclass(frozen=True)
@@ -46,13 +56,45 @@ class Sample:
         high = min(low + 1, len(ordered) - 1)
         return ordered[low] + (at - low) * (ordered[high] - ordered[low])
 
-    def summary(self) -> dict[str, float | list[float]]:
+    def summary(self) -> dict[str, Any]:
         """Median, 20th and 80th percentile and the samples, to a hundredth of a microsecond."""
         return {
             "us": round(self.quantile(0.5), 2),
             "p20": round(self.quantile(0.2), 2),
             "p80": round(self.quantile(0.8), 2),
             "samples": [round(value, 3) for value in self.values],
+        }
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The samples of one measurement from several fresh processes; resolution is the finest step they show, in µs."""
+
+    processes: tuple[Sample, ...]
+    resolution: float
+
+    def prediction(self) -> tuple[float, float]:
+        """Between which times the median of one more process lies, with 99 % certainty.
+
+        Student's prediction interval over the medians of the processes, at least a step of the clock to either side.
+
+        >>> low, high = Pooled((Sample((9.0,)), Sample((10.0,)), Sample((11.0,))), 0.01).prediction()
+        >>> round(10 - low, 3), round(high - 10, 3)  # 9.925 × 1 × √(1 + 1/3)
+        (11.46, 11.46)
+        """
+        medians = [sample.quantile(0.5) for sample in self.processes]
+        count, centre = len(medians), statistics.mean(medians)
+        reach = T_99[count - 1] * statistics.stdev(medians) * (1 + 1 / count) ** 0.5
+        reach = max(reach, self.resolution)
+        return centre - reach, centre + reach
+
+    def summary(self) -> dict[str, Any]:
+        """Median, 20th and 80th percentile of all samples, the prediction for one more process, samples by process."""
+        every = Sample(tuple(value for sample in self.processes for value in sample.values))
+        low, high = self.prediction()
+        return every.summary() | {
+            "prediction": [round(max(low, 0.0), 2), round(high, 2)],
+            "samples": [sample.summary()["samples"] for sample in self.processes],
         }
 
 
@@ -99,7 +141,7 @@ def elapsed_us(graph: torch.cuda.CUDAGraph) -> float:
 
 
 def kernel_times(
-    launches: Mapping[str, Callable[[], object]], *, repeats: int = 15, in_graph: int = 50
+    launches: Mapping[str, Callable[[], object]], *, repeats: int = 15, in_graph: int = IN_GRAPH
 ) -> dict[str, Sample]:
     """Warm kernel time of each launch, in microseconds, interleaved.
 
