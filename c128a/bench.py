@@ -181,6 +181,7 @@ def main(argv: list[str] | None = None) -> int:
     cold = not options.no_cold and options.sheet != "tiles"
     work = Work(options.sheet, cells, options.repeats, cold, options.compare)
     facts = provenance(command_line("c128a.bench"))
+    facts |= {"processes": options.processes, "repeats": options.repeats}
     with timing.gpu_lock(timeout_s=60):
         rows = in_fresh_processes(work, options.processes)
     facts |= {f"{name}_after": value for name, value in clocks().items() if name != "driver"}

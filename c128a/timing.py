@@ -30,10 +30,7 @@ COLD_LAUNCHES = 10
 PASSES = 3
 IN_GRAPH = 50
 EVENT_US = 0.5  # resolution of a CUDA event: a single launch carries no finer digit
-RESOLUTION_US = {
-    "warm": EVENT_US / IN_GRAPH,
-    "cold": 2 * EVENT_US / COLD_LAUNCHES,
-}  # a cold time is a difference of two
+RESOLUTION_US = {"warm": 2 * EVENT_US / IN_GRAPH, "cold": 2 * EVENT_US / COLD_LAUNCHES}  # a difference of two times
 # Student's t, two-sided 99 %, by degrees of freedom.
 T_99 = {2: 9.925, 3: 5.841, 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499, 8: 3.355, 9: 3.25, 10: 3.169, 11: 3.106}
 
@@ -76,16 +73,16 @@ class Pooled:
     def prediction(self) -> tuple[float, float]:
         """Between which times the median of one more process lies, with 99 % certainty.
 
-        Student's prediction interval over the medians of the processes, at least a step of the clock to either side.
+        Student's prediction interval over the medians of the processes, and a step of the clock more to either side:
+        all processes round in the same way.
 
-        >>> low, high = Pooled((Sample((9.0,)), Sample((10.0,)), Sample((11.0,))), 0.01).prediction()
-        >>> round(10 - low, 3), round(high - 10, 3)  # 9.925 × 1 × √(1 + 1/3)
-        (11.46, 11.46)
+        >>> low, high = Pooled((Sample((9.0,)), Sample((10.0,)), Sample((11.0,))), 0.02).prediction()
+        >>> round(10 - low, 2), round(high - 10, 2)  # 9.925 × 1 × √(1 + 1/3) + 0.02
+        (11.48, 11.48)
         """
         medians = [sample.quantile(0.5) for sample in self.processes]
         count, centre = len(medians), statistics.mean(medians)
-        reach = T_99[count - 1] * statistics.stdev(medians) * (1 + 1 / count) ** 0.5
-        reach = max(reach, self.resolution)
+        reach = T_99[count - 1] * statistics.stdev(medians) * (1 + 1 / count) ** 0.5 + self.resolution
         return centre - reach, centre + reach
 
     def summary(self) -> dict[str, Any]:

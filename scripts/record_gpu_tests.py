@@ -13,7 +13,20 @@ import pytest
 
 from c128a.provenance import provenance
 
-PATHS = ["tests", "--ignore=tests/browser", "--ignore=tests/ui"]
+# Pages, site and README show nothing more on a GPU; tests of the records wait for those that are being made.
+NO_GPU = (
+    "browser",
+    "ui",
+    "scripts",
+    "test_notebooks.py",
+    "test_site.py",
+    "test_jupyter.py",
+    "test_readme.py",
+    "test_results.py",
+    "test_records.py",
+    "test_records_h200.py",
+)
+PATHS = ["tests", *(f"--ignore=tests/{name}" for name in NO_GPU)]
 
 
 def main() -> int:

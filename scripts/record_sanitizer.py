@@ -13,8 +13,18 @@ from pathlib import Path
 from c128a.provenance import provenance
 
 TOOLS = ("memcheck", "racecheck")
-TESTS = ["tests/test_incidents_gpu.py", "tests/test_incidents.py", "tests/test_build.py", "tests/test_combine.py"]
-PYTEST = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "-k", "not 1000"]
+TESTS = [
+    "tests/test_incidents_gpu.py",
+    "tests/test_incidents.py",
+    "tests/test_build.py",
+    "tests/test_builder.py",
+    "tests/test_combine.py",
+]
+REPLAYS = [
+    "tests/test_incidents_gpu.py::test_incident_1_pitched_rows_are_right_over_1000_random_replays",
+    "tests/test_incidents_gpu.py::test_incident_1_packed_rows_are_right_over_1000_random_replays_of_a_graph_for_each_width",
+]
+PYTEST = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *(f"--deselect={test}" for test in REPLAYS)]
 
 
 def main() -> int:

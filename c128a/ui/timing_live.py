@@ -164,8 +164,8 @@ def sentence(case: TimingCase, rows: Sequence[Row]) -> str:
     end = " The spread is wide: something else kept this machine busy." if noisy else ""
     if "tiled" in at:
         recorded = case.runs.builder.cell(last["batch"], seq, "warm").get("tiled")
-        against = f" The record says {us(recorded)} (p20 – p80: {spread(recorded)})." if recorded else ""
-        return f"{where}: the tiles take {us(at['tiled'])} µs.{against}{end}"
+        against = f" The record says {us(recorded)}." if recorded else ""
+        return f"{where}: the tiles take {us(at['tiled'])} µs.{against}{_agreement(case, of_batch)}{end}"
     fixed, adaptive = at.get("reference_fixed"), at.get("reference_adaptive")
     if fixed and adaptive and fixed["width"] > adaptive["width"]:
         return (
@@ -173,6 +173,24 @@ def sentence(case: TimingCase, rows: Sequence[Row]) -> str:
             f"{times(fixed, adaptive)} × less. A CPU pays for columns too; a kernel's time it is not.{end}"
         )
     return f"{where}: {', '.join(f'{LIVE[name][0]} {us(row)} µs' for name, row in at.items() if name in LIVE)}.{end}"
+
+
+def _agreement(case: TimingCase, rows: Sequence[Row]) -> str:
+    """How many live times lie where the record expects those of one more process."""
+    names = ("batch", "seq", "variant")
+    recorded = {
+        tuple(row[name] for name in names): row["prediction"]
+        for row in case.runs.builder.rows
+        if row["cache"] == "warm" and row["prediction"]
+    }
+    found = [(row["us"], recorded.get(tuple(row[name] for name in names))) for row in rows]
+    inside = [expected[0] <= us <= expected[1] for us, expected in found if expected]
+    if not inside:
+        return ""
+    return (
+        f" Of the live times of this batch {sum(inside)} of {len(inside)} lie where the record expects those of one "
+        "more process (99 % should)."
+    )
 
 
 def _ms(row: Row) -> str:

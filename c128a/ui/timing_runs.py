@@ -146,6 +146,7 @@ def normal(row: Mapping[str, Any]) -> Row:
         "us": row.get("us", row.get("us_low")),
         "p20": row.get("p20", row.get("us_low")),
         "p80": row.get("p80", row.get("us_high")),
+        "prediction": row.get("prediction"),  # where one more process's median is expected: low, high
         "width": row.get("width"),
         "ranged": "us_low" in row,  # a range without samples: us is its lower end
         "device": row.get("device"),

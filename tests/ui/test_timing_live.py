@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,14 @@ def test_a_card_s_sentence_stands_beside_the_record():
     row = normal(timings.row("tiled", 5.0) | {"device": "Some Card"})
     text = timing_live.sentence(OWN, [row])
     assert "live · Some Card" in text and "the tiles take 5.0" in text and "The record says 4.0" in text
+
+
+def test_a_card_s_sentence_counts_the_times_that_lie_where_the_record_expects_them():
+    record = timings.builder_run()
+    expecting = replace(record, rows=tuple(row | {"prediction": [row["us"] - 1, row["us"] + 1]} for row in record.rows))
+    case = TimingCase(gather([expecting]))
+    rows = [normal(timings.row(name, us) | {"device": "Some Card"}) for name, us in (("tiled", 4.9), ("fill", 3.1))]
+    assert "1 of 2 lie where the record expects those of one more process" in timing_live.sentence(case, rows)
 
 
 def test_the_tables_give_a_variant_one_name_whether_it_is_live_or_recorded():
