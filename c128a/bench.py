@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -48,13 +49,13 @@ class Work:
     compare: str | None = None
 
 
-def measure(work: Work) -> list[Measured]:
-    """Measure everything once, in this process, on the current GPU."""
-    return list(_host() if work.sheet == "host" else _kernels(work))
+def measure(work: Work) -> tuple[list[Measured], dict[str, str]]:
+    """Measure everything once, in this process, on the current GPU; and its clocks right after."""
+    return list(_host() if work.sheet == "host" else _kernels(work)), clocks()
 
 
 def _kernels(work: Work) -> Iterator[Measured]:
-    runs: dict[str, Callable[..., dict[str, Sample]]] = {"warm": timing.kernel_times}
+    runs: dict[str, Callable[..., dict[str, Sample]]] = {"warm": partial(timing.kernel_times, passes=1)}
     if work.cold:
         runs["cold"] = timing.cold_times
     for case in _cases(work):
@@ -82,16 +83,17 @@ def _host() -> Iterator[Measured]:
         yield {"sheet": "host", "kernel": "host", "variant": name}, sample
 
 
-def in_fresh_processes(work: Work, processes: int) -> list[Row]:
-    """Measure in so many processes, one after another, and pool what they found."""
+def in_fresh_processes(work: Work, processes: int) -> tuple[list[Row], dict[str, str]]:
+    """Measure in so many processes, one after another, and pool what they found; and the clocks after the last."""
     runs: list[list[Measured]] = []
     pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1)
     with pool:
         for at in range(processes):
             start = time.monotonic()
-            runs.append(pool.submit(measure, work).result())
+            measured, clock = pool.submit(measure, work).result()
+            runs.append(measured)
             print(f"process {at + 1} of {processes}: {time.monotonic() - start:.0f} s", flush=True)
-    return pooled(runs)
+    return pooled(runs), clock
 
 
 def pooled(runs: Sequence[Sequence[Measured]]) -> list[Row]:
@@ -183,8 +185,8 @@ def main(argv: list[str] | None = None) -> int:
     facts = provenance(command_line("c128a.bench"))
     facts |= {"processes": options.processes, "repeats": options.repeats}
     with timing.gpu_lock(timeout_s=60):
-        rows = in_fresh_processes(work, options.processes)
-    facts |= {f"{name}_after": value for name, value in clocks().items() if name != "driver"}
+        rows, clock = in_fresh_processes(work, options.processes)
+    facts |= {f"{name}_after": value for name, value in clock.items() if name != "driver"}
     print(summary(rows))
     if options.out:
         options.out.write_text(record_text(facts, rows), encoding="utf-8")

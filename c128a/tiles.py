@@ -22,6 +22,7 @@ WHOLE_ROW = Tile(1, 8192, 8)
 TILES = (NARROW, NARROW_MANY, SMALL, MEDIUM, WIDE, WHOLE_ROW)
 
 SMALL_CELLS = 2**17  # cells a build; up to here latency decides, and small tiles start the most loads at once
+SMALL_CELLS_NARROW = 2**18  # the same for rows of at most 1,024 columns
 MANY_ROWS = 6144  # between 4,160 rows, where 8 warps are as fast or faster, and 8,192, where 4 are
 
 
@@ -36,7 +37,7 @@ def tile_shape(rows: int, width: int) -> Tile:
     """
     if width <= 128:
         return NARROW if rows <= MANY_ROWS else NARROW_MANY
-    if rows * width <= SMALL_CELLS:
+    if rows * width <= (SMALL_CELLS_NARROW if width <= 1024 else SMALL_CELLS):
         return SMALL
     if width <= 512:
         return MEDIUM

@@ -7,7 +7,8 @@
 A and B are interleaved, so that a drift of the clock meets both. Two processes differ by more than the samples within
 one, so a record pools several: `Pooled` says what one more process would measure.
 
-Warm: the launches follow each other and find what they read in L2. Cold: a read of 128 MiB before each launch leaves L2
+Warm: each graph is replayed once untimed right before it is timed, so that what it reads, its own nodes included, lies
+in L2 and nothing dirty of another kernel has to leave it first. Cold: a read of 128 MiB before each launch leaves L2
 (60 MB on an H200) full of other, clean lines; the time of the reads alone is taken off.
 """
 
@@ -27,7 +28,6 @@ from filelock import FileLock, Timeout
 
 FLUSH_BYTES = 128 * 2**20
 COLD_LAUNCHES = 10
-PASSES = 3
 IN_GRAPH = 50
 EVENT_US = 0.5  # resolution of a CUDA event: a single launch carries no finer digit
 RESOLUTION_US = {"warm": 2 * EVENT_US / IN_GRAPH, "cold": 2 * EVENT_US / COLD_LAUNCHES}  # a difference of two times
@@ -137,23 +137,25 @@ def elapsed_us(graph: torch.cuda.CUDAGraph) -> float:
     return start.elapsed_time(end) * 1000
 
 
+def _warm_us(graph: torch.cuda.CUDAGraph) -> float:
+    graph.replay()
+    return elapsed_us(graph)
+
+
 def kernel_times(
-    launches: Mapping[str, Callable[[], object]], *, repeats: int = 15, in_graph: int = IN_GRAPH
+    launches: Mapping[str, Callable[[], object]], *, repeats: int = 15, in_graph: int = IN_GRAPH, passes: int = 3
 ) -> dict[str, Sample]:
     """Warm kernel time of each launch, in microseconds, interleaved.
 
-    The graphs are captured anew PASSES times: the time of a graph depends a little on where its memory lies, and the
-    spread of the samples must say so.
+    The graphs are captured anew in each of `passes`: the time of a graph depends a little on where its memory lies, and
+    the spread of the samples must say so. A caller that measures in fresh processes needs one pass.
     """
     values: dict[str, list[float]] = {name: [] for name in launches}
-    for turn in range(PASSES):
+    for turn in range(passes):
         graphs = {name: (capture(launch, in_graph), capture(launch, 2 * in_graph)) for name, launch in launches.items()}
-        for once, twice in graphs.values():
-            once.replay()
-            twice.replay()
-        for _ in range(repeats // PASSES + (turn < repeats % PASSES)):
-            for name, (once, twice) in graphs.items():
-                short, long = elapsed_us(once), elapsed_us(twice)
+        for _ in range(repeats // passes + (turn < repeats % passes)):
+            for name, pair in graphs.items():
+                short, long = (_warm_us(graph) for graph in pair)
                 values[name].append((long - short) / in_graph)
     return {name: Sample(tuple(each)) for name, each in values.items()}
 

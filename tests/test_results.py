@@ -106,6 +106,6 @@ def test_no_tile_shape_is_more_than_a_tenth_faster_than_the_chosen_one():
     assert cells == set(BUILDER_CELLS)
     for cell in cells:
         of_cell = [row for row in rows if row["cell"] == cell]
-        (chosen,) = (row for row in of_cell if row["chosen"])
-        assert chosen["tile"] == list(tile_shape(chosen["decode"] + chosen["prefill"], chosen["width"]))
+        tile = tile_shape(of_cell[0]["decode"] + of_cell[0]["prefill"], of_cell[0]["width"])
+        (chosen,) = (row for row in of_cell if row["tile"] == list(tile))
         assert chosen["us"] <= 1.1 * min(row["us"] for row in of_cell), cell
