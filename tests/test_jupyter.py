@@ -1,17 +1,14 @@
 """The pages as Jupyter notebooks: their cells run from top to bottom outside of marimo, and show pictures and text."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
+from functools import cache
 
 import pytest
 
+from tests.support.pages import ROOT, run_each
+
 pytest.importorskip("marimo", reason="marimo is not installed")
 
-pytestmark = pytest.mark.thorough
-
-ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
 
 # Runs each code cell as Jupyter does: the last expression is shown, as a bundle of MIME types or as HTML.
@@ -42,12 +39,17 @@ print(json.dumps(shown))
 VEGA = "application/vnd.vegalite.v6+json"
 
 
+SETTINGS = '{"seq": 100_000, "policy": "fan"}'
+
+
+@cache
+def ran():
+    cases = [*((page, "{}") for page in PAGES), ("01_width", SETTINGS)]
+    return dict(zip(cases, run_each(JUPYTER, cases), strict=True))
+
+
 def shown(page: str, settings: str = "{}") -> list:
-    done = subprocess.run(
-        [sys.executable, "-c", JUPYTER, page, settings], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(ran()[page, settings].text().splitlines()[-1])
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -60,6 +62,6 @@ def test_a_page_runs_outside_of_marimo_and_shows_its_sentence_and_its_pictures(p
 
 
 def test_settings_stand_in_for_the_address():
-    text = "".join(part for part in shown("01_width", '{"seq": 100_000, "policy": "fan"}') if isinstance(part, str))
+    text = "".join(part for part in shown("01_width", SETTINGS) if isinstance(part, str))
     assert "At <strong>100,000 tokens</strong> a row needs 781 of 8,192 columns" in text
     assert "policy is fan in the address; it must be one of fixed, pow2, aligned" in text

@@ -1,5 +1,8 @@
 """The workbook in a real browser: one `marimo run` server and one Chromium for all tests of a process.
 
+Opening a page is the slowest step there is, some seconds of computing. So all tabs share one profile, which keeps what
+marimo's front end has loaded; tests that only read share one opened page; and a test presses one control after another.
+
 Waiting is for quiet: a page counts as settled when the server has answered, no cell runs and nothing in the page has
 changed for a moment. Every test that opens a page fails on an error in the page, in the console or in a cell.
 """
@@ -13,6 +16,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -30,9 +34,21 @@ FLAGS = [
     "--disable-sync",
 ]
 
+# Counts the requests that the server has not answered, in the page: to be told of all of them, three hundred an opened
+# page, would keep this process busy.
+COUNT = """(() => {
+    const ask = window.fetch;
+    window.unanswered = 0;
+    window.fetch = (what, ...how) => {
+        const one = String(what.url || what).includes('/api/kernel/') ? 1 : 0;
+        window.unanswered += one;
+        return ask(what, ...how).finally(() => { window.unanswered -= one; });
+    };
+})()"""
+
 QUIET = """quiet => new Promise(done => {
     const stop = () => {
-        if (document.querySelector('[data-testid=loading-indicator]')) {
+        if (window.unanswered || document.querySelector('[data-testid=loading-indicator]')) {
             timer = setTimeout(stop, quiet);
             return;
         }
@@ -78,21 +94,15 @@ OVERFLOWS = """() => {
 class Sheet:
     """A tab with a page of the workbook: `page` is Playwright's, `errors` what went wrong in it so far."""
 
-    def __init__(self, context, address: str) -> None:
+    def __init__(self, context, address: str, *, dark: bool = False, width: int = 1280) -> None:
         self.address = address
         self.page = context.new_page()
         self.page.set_default_timeout(30_000)
+        self.page.add_init_script(COUNT)
+        self.look(dark=dark, width=width)
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(f"page: {error}"))
         self.page.on("console", self._console)
-        self.waiting = 0  # requests that the server has not answered
-        self.page.on("request", lambda request: self._count(request, 1))
-        self.page.on("requestfinished", lambda request: self._count(request, -1))
-        self.page.on("requestfailed", lambda request: self._count(request, -1))
-
-    def _count(self, request, step: int) -> None:
-        if "/api/kernel/" in request.url:
-            self.waiting += step
 
     def _console(self, message) -> None:
         # Cells that fail are told to the console as an ordinary log line.
@@ -101,7 +111,6 @@ class Sheet:
 
     def open(self, name: str, **params: object) -> Sheet:
         """Open a notebook (without its suffix) with these parameters and wait until it is drawn."""
-        self.waiting = 0
         self.page.goto(f"{self.address}/?{urlencode({'file': f'{name}.py', **params})}")
         self.page.wait_for_selector(".c128a-lead")
         return self.settle(quiet=500)
@@ -109,9 +118,21 @@ class Sheet:
     def settle(self, quiet: int = 250) -> Sheet:
         """Wait until the server has answered, no cell runs and nothing has changed for `quiet` milliseconds."""
         self.page.evaluate(QUIET, quiet)
-        while self.waiting > 0:
-            self.page.evaluate(QUIET, quiet)
         return self
+
+    def look(self, *, dark: bool, width: int) -> None:
+        """Show the tab as a reader with this colour scheme and a window this wide sees it; an open page follows."""
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
+        self.page.set_viewport_size({"width": width, "height": 900})
+
+    def every_look(self) -> Iterator[str]:
+        """Each look of the opened page, in words: both colour schemes at both widths, one after another."""
+        for dark, width in [(False, 1280), (False, 1680), (True, 1680), (True, 1280)]:
+            self.look(dark=dark, width=width)
+            self.page.wait_for_selector("body.dark-theme" if dark else "body:not(.dark-theme)")
+            self.settle()
+            assert self.page.evaluate("innerWidth") == width
+            yield f"{'dark' if dark else 'light'} at {width}"
 
     @property
     def lead(self) -> str:
@@ -211,35 +232,58 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def new_sheet(browser, workbook):
-    """Make a tab of its own: new_sheet(dark=False, width=1280). Closed at the end of the session."""
-    contexts = []
+def profile(browser):
+    """What all tabs share: the cache, so that only the first page loads marimo's front end from the server."""
+    context = browser.new_context(accept_downloads=True)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def new_sheet(profile, workbook):
+    """Make a tab of its own: new_sheet(dark=False, width=1280). Closed after the test, which an error in it fails."""
+    tabs = []
 
     def make(*, dark: bool = False, width: int = 1280) -> Sheet:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", accept_downloads=True
-        )
-        contexts.append(context)
-        return Sheet(context, workbook)
+        tabs.append(Sheet(profile, workbook, dark=dark, width=width))
+        return tabs[-1]
 
     yield make
-    for context in contexts:
-        context.close()
+    for tab in tabs:
+        tab.page.close()
+    assert [error for tab in tabs for error in tab.errors] == []
+
+
+@pytest.fixture(scope="session")
+def one_tab(profile, workbook):
+    """A tab for all tests that open a page: one that has shown a page opens the next in two thirds of the time."""
+    return Sheet(profile, workbook)
+
+
+def lent(tab: Sheet) -> Iterator[Sheet]:
+    """A tab for the length of a test, which an error in it fails; a tab behind another is not drawn."""
+    tab.page.bring_to_front()
+    yield tab
+    errors, tab.errors = tab.errors, []
+    assert errors == []
+
+
+@pytest.fixture
+def sheet(one_tab):
+    """The tab that the tests share, light and 1280 pixels wide at first; open a page in it."""
+    one_tab.look(dark=False, width=1280)
+    yield from lent(one_tab)
 
 
 @pytest.fixture(scope="module")
-def sheet(new_sheet):
-    """A light tab, 1280 pixels wide, that the tests of a module share; open a page in it first."""
-    tab = new_sheet()
+def page_as_opened(request, profile, workbook):
+    """A tab with the page that the module names in PAGE and OPENED; use it through `opened`."""
+    tab = Sheet(profile, workbook).open(request.module.PAGE, **getattr(request.module, "OPENED", {}))
     yield tab
     tab.page.close()
 
 
-@pytest.fixture(autouse=True)
-def no_errors(request):
-    """Fail a test that left an error in the shared tab."""
-    yield
-    tab = request.node.funcargs.get("sheet") if hasattr(request.node, "funcargs") else None
-    if tab is not None:
-        errors, tab.errors = tab.errors, []
-        assert errors == []
+@pytest.fixture
+def opened(page_as_opened):
+    """The page as it opens, for tests that only read: they move nothing in it, so they share it in any order."""
+    yield from lent(page_as_opened)

@@ -34,43 +34,44 @@ def codes(sheet):
     return [cards.nth(at).get_attribute("data-code") for at in range(cards.count())]
 
 
-def test_it_opens_safe_and_says_so(sheet):
-    sheet.open(PAGE)
-    assert sheet.page.locator("h1").inner_text() == "Is my deployment safe?"
-    assert sheet.lead.endswith("nothing dangerous found.")
-    assert "Nothing dangerous" in verdict(sheet)
-    assert "8,192 columns" in sheet.text and "272 MiB" in sheet.text and "512 MiB" in sheet.text
+def test_it_opens_safe_and_says_so(opened):
+    assert opened.page.locator("h1").inner_text() == "Is my deployment safe?"
+    assert opened.lead.endswith("nothing dangerous found.")
+    assert "Nothing dangerous" in verdict(opened)
+    assert "8,192 columns" in opened.text and "272 MiB" in opened.text and "512 MiB" in opened.text
 
 
 @pytest.mark.parametrize(("label", "role"), CONTROLS, ids=[label for label, _ in CONTROLS])
-def test_every_control_takes_the_keyboard(sheet, label, role):
-    sheet.focus(label, role)
+def test_every_control_takes_the_keyboard(opened, label, role):
+    opened.focus(label, role)
 
 
-def test_the_release_can_be_changed_by_keyboard(sheet):
-    sheet.open(PAGE)
-    sheet.focus("Release", "combobox")
-    sheet.press("ArrowUp", times=2)  # 0.30.0 → 0.28.0 → 0.27.1
-    assert "rows move under the captured graph" in sheet.lead
-    assert "Danger" in verdict(sheet) and codes(sheet)[0] == "moving-rows"
-    assert "release=0.27.1" in sheet.page.url
-
-
-def test_the_model_length_can_be_changed_by_keyboard(sheet):
+def test_length_warmed_widths_and_release_are_changed_by_keyboard_and_a_list_without_384_is_found(sheet):
     sheet.open(PAGE, model_len=16_384)
+    assert "384 columns" not in sheet.text and "uncovered-widths" not in codes(sheet)
     sheet.focus("Model length").select_text()
     sheet.page.keyboard.type("33792")
     sheet.press("Tab")
-    assert "384 columns" in sheet.text
-    assert "model_len=33792" in sheet.page.url
+    assert sheet.says("384 columns")
+    assert sheet.holds("model_len=33792")
+    sheet.focus("Warmed widths")
+    sheet.page.keyboard.type("128, 256, 512")
+    sheet.press("Tab")
+    assert sheet.says("Your list misses 384.")
+    assert "Warning" in verdict(sheet) and "uncovered-widths" in codes(sheet)
+    sheet.focus("Release", "combobox")
+    sheet.press("ArrowUp", times=2)  # 0.30.0 → 0.28.0 → 0.27.1
+    assert sheet.holds("release=0.27.1")
+    assert "rows move under the captured graph" in sheet.lead
+    assert "Danger" in verdict(sheet) and codes(sheet)[0] == "moving-rows"
 
 
 def test_a_preset_moves_what_it_names_and_keeps_the_release(sheet):
     sheet.open(PAGE, release="0.27.1", preset="len_70000")
     sheet.focus("Preset", "combobox")
     sheet.press("ArrowDown")  # the next one is 33,792 tokens
-    assert "preset=len_33792" in sheet.page.url and "model_len=33792" in sheet.page.url
-    assert "release=0.27.1" in sheet.page.url and "384 columns" in sheet.text
+    assert sheet.holds("preset=len_33792") and sheet.holds("model_len=33792")
+    assert "release=0.27.1" in sheet.page.url and sheet.says("384 columns")
 
 
 def test_an_address_with_state_opens_that_state(sheet):
@@ -87,17 +88,6 @@ def test_an_address_with_nonsense_opens_the_default_with_a_note(sheet):
         assert said in sheet.text
 
 
-@pytest.mark.thorough
-def test_a_warm_up_list_without_384_is_found(sheet):
-    sheet.open(PAGE, model_len=33_792)
-    sheet.focus("Warmed widths")
-    sheet.page.keyboard.type("128, 256, 512")
-    sheet.press("Tab")
-    assert "Warning" in verdict(sheet) and "uncovered-widths" in codes(sheet)
-    assert "Your list misses 384." in sheet.text
-
-
-@pytest.mark.thorough
 def test_a_capacity_smaller_than_the_length_is_found(sheet):
     sheet.open(PAGE, capacity=7680)
     assert codes(sheet)[0] == "capacity-too-small"
@@ -121,42 +111,28 @@ def test_a_pasted_line_sets_the_values_and_lists_the_rest(sheet):
     assert "model_len=128000" in sheet.page.url
 
 
-def test_downloads_hold_what_is_shown(sheet):
-    sheet.open(PAGE, release="0.27.1")
+def test_downloads_and_the_command_hold_what_is_shown(sheet):
+    sheet.open(PAGE, release="0.27.1", seqs=64)
     table = sheet.download("findings CSV").decode().splitlines()
     assert table[0] == "severity,incident,code,title,why,setting"
     assert [line.split(",")[2] for line in table[1:]] == codes(sheet)
     held = json.loads(sheet.download("widths JSON"))
     assert [row["width"] for row in held["rows"]] == [128, 256, 512, 1024, 2048, 4096, 8192]
     assert held["settings"]["release"] == "0.27.1"
-
-
-def test_the_command_of_the_same_check_is_on_the_page(sheet):
-    sheet.open(PAGE, release="0.27.1", seqs=64)
     assert "python -m c128a.deployment --release 0.27.1" in sheet.text
     assert "--max-num-seqs 64" in sheet.text
 
 
-@pytest.mark.thorough
-def test_a_finding_links_to_the_page_that_shows_it(sheet):
-    sheet.open(PAGE, release="0.27.1", model_len=70_000)
+def test_a_finding_links_to_the_page_that_shows_it_and_tells_its_severity_by_word_and_shape_beside_colour(sheet):
+    sheet.open(PAGE, release="0.27.1", model_len=70_000, warm="128")
     href = sheet.page.locator("section[data-code=moving-rows] a").get_attribute("href")
     assert href.startswith("?file=02_layout.py") and "layout=packed" in href and "model_len=70000" in href
-
-
-@pytest.mark.thorough
-def test_severity_is_told_by_word_and_shape_beside_colour(sheet):
-    sheet.open(PAGE, release="0.27.1", model_len=33_792, warm="128")
     heads = sheet.page.locator("section[data-code]")
     for word, shape in (("Danger", "✖"), ("Warning", "▲"), ("Good to know", "●")):
         assert any(word in (text := heads.nth(at).inner_text()) and shape in text for at in range(heads.count())), word
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 1680])
-def test_no_chart_is_cut_off(new_sheet, dark, width):
-    tab = new_sheet(dark=dark, width=width).open(PAGE, model_len=33_792, warm="128,256,512", spec=3)
-    assert tab.cut_off() == []
-    assert tab.errors == []
-    tab.page.close()
+def test_no_chart_is_cut_off_light_or_dark_at_either_width(sheet):
+    sheet.open(PAGE, model_len=33_792, warm="128,256,512", spec=3)
+    for look in sheet.every_look():
+        assert sheet.cut_off() == [], look

@@ -14,37 +14,30 @@ def card(notebook: Path, key: str) -> str:
     return re.search(rf'^# {key} = "(.+)"$', notebook.read_text(), re.MULTILINE).group(1)
 
 
-def test_the_gallery_shows_title_and_description_of_every_page(new_sheet):
+def test_the_gallery_shows_title_and_description_of_every_page_and_a_card_opens_its_page(new_sheet):
     tab = new_sheet()
     tab.page.goto(tab.address)
     tab.page.wait_for_selector("a[href*='file=']")
     for notebook in NOTEBOOKS:
         assert card(notebook, "title") in tab.text
         assert card(notebook, "description") in tab.text
-    tab.page.close()
-
-
-def test_a_card_opens_its_page(new_sheet):
-    tab = new_sheet()
-    tab.page.goto(tab.address)
     with tab.page.context.expect_page() as opened:
         tab.page.get_by_text(card(NOTEBOOKS[0], "title")).first.click()
     opened.value.wait_for_selector(".c128a-lead")
-    tab.page.close()
+    opened.value.close()
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.parametrize(("dark", "width", "then"), [(False, 1280, 1680), (True, 1680, 1280)], ids=["light", "dark"])
-def test_a_page_opens_without_an_error_and_no_chart_is_cut_off_at_either_width(new_sheet, notebook, dark, width, then):
-    tab = new_sheet(dark=dark, width=width)
+def test_a_page_opens_without_an_error_and_no_chart_is_cut_off_at_either_width(sheet, notebook, dark, width, then):
+    sheet.look(dark=dark, width=width)
     logged = []
-    tab.page.on("console", lambda message: logged.append(message.text))
-    tab.open(notebook.stem)
+    sheet.page.on("console", note := lambda message: logged.append(message.text))
+    sheet.open(notebook.stem)
+    sheet.page.remove_listener("console", note)
     assert not [text for text in logged if "[Vega view] created" in text]  # see notebooks/head.html
-    assert tab.page.locator("body.dark-theme").count() == dark
-    assert tab.cut_off() == []
-    tab.page.set_viewport_size({"width": then, "height": 900})
-    tab.settle()
-    assert tab.cut_off() == []
-    assert tab.errors == []
-    tab.page.close()
+    assert sheet.page.locator("body.dark-theme").count() == dark
+    assert sheet.cut_off() == []
+    sheet.look(dark=dark, width=then)
+    sheet.settle()
+    assert sheet.cut_off() == []

@@ -54,13 +54,32 @@ def click(sheet, index, x, y):
     sheet.settle()
 
 
-def test_the_lead_says_what_the_trip_does(sheet):
+def test_the_lead_says_what_the_trip_does(opened):
+    assert soon(lambda: opened.lead == FIRST)
+
+
+def test_the_true_output_equals_the_reference(opened):
+    assert shows(opened, "All 1,539 cells equal the reference, lens included")
+
+
+def test_downloads_hold_the_lanes_on_view(opened):
+    frame = pd.read_csv(io.BytesIO(opened.download("this trip CSV")))
+    lanes = frame[frame["kind"] == "decode"]
+    assert lanes["state"].value_counts().to_dict() == {"masked": 768, "live": 170, "pad": 86}
+    assert frame[frame["kind"] == "lens"]["value"].tolist() == [170]
+    held = json.loads(opened.download("all programs JSON"))
+    assert held["settings"]["program"] == 1
+    assert [row["kernel"] for row in held["rows"]].count("row_loop") == 6
+
+
+def test_arrow_keys_move_the_sequence_length_and_step_through_the_programs_and_the_focus_stays(sheet):
     sheet.open(PAGE)
+    sheet.focus("Longest sequence", role="slider")
+    sheet.press("ArrowRight")
+    assert soon(lambda: "seq=32896" in sheet.page.url)
+    assert soon(lambda: "columns 0 to 511 of decode row 1" in sheet.lead)
+    sheet.press("ArrowLeft")
     assert soon(lambda: sheet.lead == FIRST)
-
-
-def test_arrow_keys_step_through_the_programs_and_the_focus_stays(sheet):
-    sheet.open(PAGE)
     sheet.focus("Program, 0 to 5", role="slider")
     sheet.press("ArrowRight", times=2)
     assert soon(
@@ -73,63 +92,56 @@ def test_arrow_keys_step_through_the_programs_and_the_focus_stays(sheet):
     assert soon(lambda: "program=0" in sheet.page.url)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("label", "key", "parameter", "said"),
-    [
-        ("Trip, 0 to 1", "ArrowRight", "trip=1", "columns 1,024 to 2,047"),
-        ("Lane, 0 to 1,023", "ArrowRight", "lane=6", "trip 0 × 1,024 + lane 6 = 6"),
-        ("Statement", "ArrowLeft", "statement=slot", "× 2 + 5 % 2"),
-        ("Decode rows", "ArrowRight", "decode=4", "decode 3"),
-        ("Prefill rows", "ArrowLeft", "prefill=2", "prefill 1"),
-    ],
-)
-def test_a_slider_is_moved_by_an_arrow_key(sheet, label, key, parameter, said):
-    sheet.open(PAGE, seq=150_000)
-    sheet.focus(label, role="slider")
+def moves(sheet, label, role, key, parameter, said):
+    """A key on a control changes the address and the page, which then says something that it did not say before."""
+    assert said not in sheet.text, f"{label}: said before"
+    sheet.focus(label, role=role)
     sheet.press(key)
-    assert soon(lambda: parameter in sheet.page.url)
-    assert shows(sheet, said)
+    assert soon(lambda: parameter in sheet.page.url), label
+    assert shows(sheet, said), label
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("label", "parameter", "said"),
-    [
-        ("tiles", "kernel=tiled", "Tiles, program (1, 0)"),
-        ("fixed", "policy=fixed", "8,192 columns"),
-        ("pitched", "layout=pitched", "row 1 × stride 8,192 + column 5 = 8,197 → byte 32,788"),
+def test_every_slider_is_moved_by_an_arrow_key(sheet):
+    sheet.open(PAGE, seq=150_000)
+    marked = sheet.page.locator(".c128a-way .marked")
+    assert "× 2 + 5 % 2" not in marked.inner_text()
+    sheet.focus("Statement", role="slider")
+    sheet.press("ArrowLeft")
+    assert soon(lambda: "statement=slot" in sheet.page.url and "× 2 + 5 % 2" in marked.inner_text())
+    for label, key, parameter, said in [
+        ("Lane, 0 to 1,023", "ArrowRight", "lane=6", "trip 0 × 1,024 + lane 6 = 6"),
+        ("Trip, 0 to 1", "ArrowRight", "trip=1", "columns 1,024 to 2,047"),
+        ("Decode rows", "ArrowRight", "decode=4", "decode 3"),
+        ("Prefill rows", "ArrowLeft", "prefill=2", "24 programs of 2 × 256 cells"),  # 3 pairs of rows × 2,048 columns
+    ]:
+        moves(sheet, label, "slider", key, parameter, said)
+
+
+def test_every_choice_is_reached_by_keyboard_and_changes_the_page(sheet):
+    sheet.open(PAGE)
+    for label, parameter, said in [
+        ("flat index", "label=index", "\n261\n"),  # on a cell of its own
         ("4 (C4A)", "ratio=4", "8,192 columns"),
-        ("flat index", "label=index", "261"),
-    ],
-)
-def test_a_choice_is_reached_by_keyboard_and_changes_the_page(sheet, label, parameter, said):
-    sheet.open(PAGE)
-    sheet.focus(label)
-    sheet.press("Space")
-    assert soon(lambda: parameter in sheet.page.url)
-    assert shows(sheet, said)
+        ("128 (C128A)", "ratio=128", "256 columns"),
+        ("pitched", "layout=pitched", "row 1 × stride 8,192 + column 5 = 8,197 → byte 32,788"),
+        ("fixed", "policy=fixed", "8,192 columns"),
+        ("tiles", "kernel=tiled", "Tiles, program (1, 0)"),
+    ]:
+        moves(sheet, label, None, "Space", parameter, said)
 
 
-def test_the_sequence_length_is_moved_by_an_arrow_key(sheet):
-    sheet.open(PAGE)
-    sheet.focus("Longest sequence", role="slider")
-    sheet.press("ArrowRight")
-    assert soon(lambda: "seq=32896" in sheet.page.url)
-    assert soon(lambda: "columns 0 to 511 of decode row 1" in sheet.lead)
-
-
-@pytest.mark.thorough
-def test_a_fault_is_chosen_and_its_way_written_out(sheet):
+def test_a_fault_is_chosen_and_its_way_written_out_and_a_preset_sets_the_batch(sheet):
     sheet.open(PAGE, lane=3)
     sheet.page.get_by_label("Wrong with the batch").select_option(label="a block number of -1")
     sheet.settle()
     assert soon(lambda: "fault=hole" in sheet.page.url)
     assert shows(sheet, "table[1][1] = -1") and shows(sheet, "no block: -1")
+    sheet.page.get_by_label("Preset").select_option(label="The test of PR #50004")
+    sheet.settle()
+    assert soon(lambda: "model_len=32768" in sheet.page.url and "columns 0 to 127" in sheet.lead)
 
 
-@pytest.mark.thorough
-def test_a_click_on_a_block_of_the_other_map_goes_there(sheet):
+def test_a_click_on_a_lane_chooses_it_and_on_a_block_of_either_map_goes_there_and_back_to_it_again(sheet):
     sheet.open(PAGE)
     click(sheet, 1, 0.5, 60)  # the second block of the tiles: decode row 2 alone, the row under it masked
     assert (
@@ -137,23 +149,6 @@ def test_a_click_on_a_block_of_the_other_map_goes_there(sheet):
     )
     click(sheet, 0, 0.5, 36)
     assert soon(lambda: sheet.lead == FIRST)
-
-
-@pytest.mark.thorough
-def test_a_click_on_the_same_block_goes_back_to_it(sheet):
-    sheet.open(PAGE)
-    click(sheet, 0, 0.5, 12)
-    assert soon(lambda: "program 0" in sheet.lead)
-    sheet.focus("Program, 0 to 5", role="slider")
-    sheet.press("ArrowRight")
-    assert soon(lambda: "program 1" in sheet.lead)
-    click(sheet, 0, 0.5, 12)
-    assert soon(lambda: "program 0" in sheet.lead)
-
-
-@pytest.mark.thorough
-def test_a_click_on_a_lane_chooses_it_and_the_pointer_reads_its_address(sheet):
-    sheet.open(PAGE)
     click(sheet, 2, 40.4 / 128, 27)  # the second line: lane 128 + 40
     assert soon(lambda: "lane=168" in sheet.page.url)
     assert shows(sheet, "Lane 168: decode row 1, column 168")
@@ -162,9 +157,15 @@ def test_a_click_on_a_lane_chooses_it_and_the_pointer_reads_its_address(sheet):
     tip = sheet.page.locator("#vg-tooltip-element")
     tip.wait_for()
     assert "row 1 × stride 256 + column 7 = 263 → byte 1,052" in tip.inner_text()
+    click(sheet, 0, 0.5, 12)
+    assert soon(lambda: "program 0" in sheet.lead)
+    sheet.focus("Program, 0 to 5", role="slider")
+    sheet.press("ArrowRight")
+    assert soon(lambda: "program 1" in sheet.lead)
+    click(sheet, 0, 0.5, 12)  # the same block
+    assert soon(lambda: "program 0" in sheet.lead)
 
 
-@pytest.mark.thorough
 def test_the_marked_line_is_the_statement_of_the_address(sheet):
     sheet.open(PAGE, kernel="tiled", program=0, statement="block")
     marked = sheet.page.locator(".c128a-source .marked")
@@ -172,13 +173,6 @@ def test_the_marked_line_is_the_statement_of_the_address(sheet):
     assert "table[" in sheet.page.locator(".c128a-way .marked").inner_text()
 
 
-@pytest.mark.thorough
-def test_the_true_output_equals_the_reference(sheet):
-    sheet.open(PAGE)
-    assert shows(sheet, "All 1,539 cells equal the reference, lens included")
-
-
-@pytest.mark.thorough
 def test_many_interpreted_programs_run_only_when_asked(sheet):
     if not backend.INTERPRET:
         pytest.skip("compiled kernels always run")
@@ -204,51 +198,25 @@ def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
     assert soon(lambda: sheet.lead == FIRST)
 
 
-@pytest.mark.thorough
-def test_a_preset_sets_the_batch(sheet):
-    sheet.open(PAGE)
-    sheet.page.get_by_label("Preset").select_option(label="The test of PR #50004")
-    sheet.settle()
-    assert soon(lambda: "model_len=32768" in sheet.page.url and "columns 0 to 127" in sheet.lead)
-
-
-@pytest.mark.thorough
 def test_a_capacity_too_narrow_is_an_alarm_and_no_program_runs(sheet):
     sheet.open(PAGE, seq=1_048_576, model_len=980_224)
     assert "need 8,192 columns" in sheet.page.get_by_role("alert").first.inner_text()
     assert sheet.page.locator("marimo-vega").count() == 0
 
 
-@pytest.mark.thorough
 def test_no_rows_is_said(sheet):
     sheet.open(PAGE, decode=0, prefill=0)
     assert soon(lambda: "No program runs: there is no row to write." in sheet.lead)
 
 
-def test_downloads_hold_the_lanes_on_view(sheet):
-    sheet.open(PAGE)
-    frame = pd.read_csv(io.BytesIO(sheet.download("this trip CSV")))
-    lanes = frame[frame["kind"] == "decode"]
-    assert lanes["state"].value_counts().to_dict() == {"masked": 768, "live": 170, "pad": 86}
-    assert frame[frame["kind"] == "lens"]["value"].tolist() == [170]
-    held = json.loads(sheet.download("all programs JSON"))
-    assert held["settings"]["program"] == 1
-    assert [row["kernel"] for row in held["rows"]].count("row_loop") == 6
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("width", [1280, 1680])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_nothing_is_cut_off(new_sheet, dark, width):
-    tab = new_sheet(dark=dark, width=width)
-    tab.open(PAGE, seq=150_000)
-    assert tab.cut_off() == []
-    for place, box in zip(
-        tab.page.evaluate(CHARTS),
-        [box.bounding_box() for box in tab.page.locator(".c128a-framed .picture").all()],
-        strict=True,
-    ):
-        assert abs(place["width"] - box["width"]) <= 2 and abs(place["top"] - box["y"]) <= 2
-    assert tab.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert tab.errors == []
-    tab.page.close()
+def test_nothing_is_cut_off_light_or_dark_at_either_width(sheet):
+    sheet.open(PAGE, seq=150_000)
+    for look in sheet.every_look():
+        assert sheet.cut_off() == [], look
+        for place, box in zip(
+            sheet.page.evaluate(CHARTS),
+            [box.bounding_box() for box in sheet.page.locator(".c128a-framed .picture").all()],
+            strict=True,
+        ):
+            assert abs(place["width"] - box["width"]) <= 2 and abs(place["top"] - box["y"]) <= 2, look
+        assert sheet.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), look

@@ -21,23 +21,37 @@ def close_chart(sheet):
     return sheet.page.locator("marimo-vega").nth(1)
 
 
-def open_whole(sheet, **params):
-    """Open the page and wait for its last part, the kernel's output."""
-    sheet.open(PAGE, **params)
+def wait_for_the_kernel(sheet):
+    """Wait for the last part of the page, the kernel's output."""
     sheet.page.get_by_text(KERNEL).wait_for()
     sheet.settle()
 
 
-def test_the_page_opens_with_the_addresses_and_the_verdict(sheet):
-    sheet.open(PAGE)
-    assert sheet.says("row 3 starts at 384 when packed and at 1,536 when pitched")
-    assert sheet.says("gets 3 of 4 packed rows wrong, and no pitched one")
+def open_whole(sheet, **params):
+    sheet.open(PAGE, **params)
+    wait_for_the_kernel(sheet)
 
 
-def test_the_kernel_ran_and_agrees_with_the_picture_which_says_that_it_gathers_cells(sheet):
-    open_whole(sheet)
-    assert sheet.says("Every cell is as drawn above.")
-    assert sheet.says("1 mark = 16 columns")
+def test_the_page_opens_with_the_addresses_and_the_verdict(opened):
+    assert opened.says("row 3 starts at 384 when packed and at 1,536 when pitched")
+    assert opened.says("gets 3 of 4 packed rows wrong, and no pitched one")
+
+
+def test_the_kernel_ran_and_agrees_with_the_picture_which_says_that_it_gathers_cells(opened):
+    wait_for_the_kernel(opened)
+    assert opened.says("Every cell is as drawn above.")
+    assert opened.says("1 mark = 16 columns")
+
+
+def test_downloads_hold_the_marks(opened):
+    wait_for_the_kernel(opened)
+    table = pd.read_csv(io.BytesIO(opened.download("the marks CSV")))
+    packed = table[table["layout"] == "packed"]
+    assert packed["first"].iloc[0] == 0 and packed["last"].iloc[-1] == 2047
+    first = packed[packed["first"] == 128].iloc[0]
+    assert (first["kind"], first["row"], first["column"], first["first_byte"]) == ("id", 1, 0, 512)
+    held = json.loads(opened.download("the marks JSON"))
+    assert held["settings"]["rows"] == 4 and len(held["rows"]) == len(table)
 
 
 def test_a_click_on_a_mark_shows_its_first_cell_and_a_click_close_up_the_cell_itself(sheet):
@@ -55,24 +69,21 @@ def test_a_click_on_a_mark_shows_its_first_cell_and_a_click_close_up_the_cell_it
     assert sheet.says("row 1 × stride 128 + column 3 = 131 → byte 524")
 
 
-def test_arrow_keys_walk_along_the_memory(sheet):
+def test_arrow_keys_walk_along_the_memory_and_an_old_cell_names_who_wrote_it_and_who_takes_it(sheet):
     open_whole(sheet, at=131)
     sheet.focus("at flat index", role="textbox")
     sheet.press("ArrowUp")
     assert sheet.holds("at=132")
     sheet.press("ArrowDown", times=2)
     assert sheet.says("row 1 × stride 128 + column 2 = 130")
-
-
-def test_an_old_cell_names_the_earlier_build_and_the_reader_who_takes_it(sheet):
-    open_whole(sheet)
+    assert "The earlier build wrote it" not in sheet.text
     sheet.focus("at flat index", role="textbox").fill("513")
     sheet.press("Enter")
     assert sheet.says("The earlier build wrote it")
     assert sheet.says("The reader takes it for row 1, column 1")
 
 
-def test_the_labels_of_the_close_up_toggle(sheet):
+def test_the_labels_of_the_close_up_toggle_and_every_choice_changes_the_page_by_keyboard(sheet):
     open_whole(sheet, at=513)
     # Request 1 of the earlier batch has block 1: slots 2 and 3.
     for label, on_cell in [("flat index", "513"), ("(row, column)", "(1′, 1)"), ("byte", "2,052"), ("value", "3")]:
@@ -80,10 +91,6 @@ def test_the_labels_of_the_close_up_toggle(sheet):
         sheet.press("Space")
         cells = close_chart(sheet).locator("g.mark-text.role-mark text").all_text_contents()
         assert cells[16 + 1] == on_cell, label
-
-
-def test_every_choice_is_reached_by_keyboard_and_changes_the_page(sheet):
-    open_whole(sheet, at=513)
     for label, parameter in [
         ("the same", "requests=same"),
         ("stride of this build", "reader=now"),
@@ -136,17 +143,6 @@ def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sh
     sheet.open(PAGE, seq=1_048_576, model_len=33_792)
     alarm = sheet.page.get_by_role("alert").first.inner_text()
     assert "The capacity of 384 columns is too narrow for 1,048,576 tokens, which need 8,192" in alarm
-
-
-def test_downloads_hold_the_marks(sheet):
-    open_whole(sheet)
-    table = pd.read_csv(io.BytesIO(sheet.download("the marks CSV")))
-    packed = table[table["layout"] == "packed"]
-    assert packed["first"].iloc[0] == 0 and packed["last"].iloc[-1] == 2047
-    first = packed[packed["first"] == 128].iloc[0]
-    assert (first["kind"], first["row"], first["column"], first["first_byte"]) == ("id", 1, 0, 512)
-    held = json.loads(sheet.download("the marks JSON"))
-    assert held["settings"]["rows"] == 4 and len(held["rows"]) == len(table)
 
 
 def test_the_browser_keeps_no_old_drawing(sheet):

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.site import LIVE, PAGES, PRESET
 
-pytestmark = [pytest.mark.browser, pytest.mark.thorough]
+pytestmark = pytest.mark.browser
 
 # What a page that computes in a browser may ask: hosts that marimo's own front end names, and none of ours.
 FRONT_END = Path(marimo.__file__).parent / "_static"
@@ -82,26 +82,24 @@ def address(site):
 
 
 @pytest.fixture(scope="module")
-def contexts(browser):
-    """A light and a dark profile whose proxy is a closed port: nothing but this machine's own address is reached."""
-    looks = {
-        look: browser.new_context(
-            viewport={"width": 1280, "height": 900},
-            color_scheme=look,
-            proxy={"server": "http://127.0.0.1:9", "bypass": "127.0.0.1"},
-        )
-        for look in ("light", "dark")
-    }
-    yield looks
-    for context in looks.values():
-        context.close()
+def tab(browser, address):
+    """A tab whose proxy is a closed port: nothing but this machine's own address is reached."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, proxy={"server": "http://127.0.0.1:9", "bypass": "127.0.0.1"}
+    )
+    yield Visit(context, address)
+    context.close()
 
 
 @pytest.fixture
-def visit(contexts, address):
-    tab = Visit(contexts["light"], address)
-    yield tab
-    tab.page.close()
+def visit(tab):
+    """The tab, light, with nothing asked and nothing wrong so far."""
+    tab.page.goto("about:blank")
+    tab.page.emulate_media(color_scheme="light")
+    tab.page.bring_to_front()
+    tab.outside.clear()
+    tab.errors.clear()
+    return tab
 
 
 @pytest.mark.parametrize("file", [*(f"{page}.html" for page in PAGES), f"02_layout-{PRESET}.html"])
@@ -114,12 +112,14 @@ def test_a_recorded_page_is_whole_without_a_network(visit, file):
 
 
 @pytest.mark.parametrize(("file", "ready"), [("index.html", "ul.cards"), ("01_width.html", ".c128a-lead")])
-def test_the_site_is_dark_where_the_reader_asks_for_it(contexts, address, file, ready):
-    tab = Visit(contexts["dark"], address).open(file, ready)
-    behind = tab.page.evaluate("getComputedStyle(document.querySelector('#site-bar') || document.body).backgroundColor")
+def test_the_site_is_dark_where_the_reader_asks_for_it(visit, file, ready):
+    visit.page.emulate_media(color_scheme="dark")
+    visit.open(file, ready)
+    behind = visit.page.evaluate(
+        "getComputedStyle(document.querySelector('#site-bar') || document.body).backgroundColor"
+    )
     assert max(map(int, behind.removeprefix("rgb(").removesuffix(")").split(","))) < 64
-    assert tab.page.locator("body.dark-theme").count() == (file != "index.html")
-    tab.page.close()
+    assert visit.page.locator("body.dark-theme").count() == (file != "index.html")
 
 
 def test_hover_writes_the_values_of_a_chart_out(visit):

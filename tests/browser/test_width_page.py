@@ -11,13 +11,24 @@ pytestmark = pytest.mark.browser
 PAGE = "01_width"
 
 
-def test_the_lead_states_the_widths_of_the_pull_request(sheet):
-    sheet.open(PAGE)
-    assert sheet.says("At 32,768 tokens a row needs 256 of 8,192 columns: 32 × fewer to write, and 8 trips become 1.")
+def test_the_lead_states_the_widths_of_the_pull_request(opened):
+    assert opened.says("At 32,768 tokens a row needs 256 of 8,192 columns: 32 × fewer to write, and 8 trips become 1.")
 
 
-def test_an_arrow_key_on_the_slider_goes_one_block_further_and_doubles_the_width(sheet):
+def test_the_region_that_gains_nothing_is_named(opened):
+    assert opened.says("from 524,416 tokens: full width, nothing saved")
+    assert opened.says("50% of all lengths up to 1,048,576 gain nothing")
+    assert opened.says("8,192 columns: nothing saved")
+
+
+def test_a_long_command_wraps(opened):
+    block = opened.page.locator(".c128a-command pre")
+    assert block.evaluate("element => element.scrollWidth <= element.clientWidth")
+
+
+def test_slider_and_exact_number_move_the_page_and_each_other_and_a_preset_sets_every_control(sheet):
     sheet.open(PAGE)
+    # An arrow key goes one block further and doubles the width.
     sheet.focus("Longest sequence", role="slider")
     sheet.press("ArrowRight")
     assert sheet.says("At 32,896 tokens a row needs 257 of 8,192 columns and 512 are built")
@@ -26,23 +37,17 @@ def test_an_arrow_key_on_the_slider_goes_one_block_further_and_doubles_the_width
     sheet.press("ArrowLeft")
     assert sheet.says("At 32,768 tokens")
     assert sheet.page.get_by_role("textbox", name="exactly").input_value() == "32,768"
-
-
-def test_an_exact_number_moves_the_slider_too(sheet):
-    sheet.open(PAGE)
     sheet.focus("exactly", role="textbox").fill("524415")
     sheet.press("Enter")
     assert sheet.says("needs 4,096 of 8,192 columns: 2 × fewer")
     sheet.focus("Longest sequence", role="slider")
     sheet.press("ArrowRight")  # one block past the power of two is the slider's next step
     assert sheet.says("At 524,416 tokens")
-
-
-def test_the_region_that_gains_nothing_is_named(sheet):
-    sheet.open(PAGE)
-    assert sheet.says("from 524,416 tokens: full width, nothing saved")
-    assert sheet.says("50% of all lengths up to 1,048,576 gain nothing")
-    assert sheet.says("8,192 columns: nothing saved")
+    sheet.page.get_by_label("Preset").select_option(label="Model length 33,792")
+    sheet.settle()
+    assert sheet.says("At 33,792 tokens a row needs 264 of 384 columns")
+    assert sheet.holds("preset=len_33792") and sheet.holds("model_len=33792")
+    assert sheet.page.get_by_role("textbox", name="exactly").input_value() == "33,792"
 
 
 def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(sheet):
@@ -60,19 +65,12 @@ def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(she
         assert sheet.text != before, label
 
 
-def test_a_preset_sets_every_control(sheet):
-    sheet.open(PAGE, seq=5)
-    sheet.page.get_by_label("Preset").select_option(label="Model length 33,792")
-    sheet.settle()
-    assert sheet.says("At 33,792 tokens a row needs 264 of 384 columns")
-    assert sheet.holds("preset=len_33792") and sheet.holds("model_len=33792")
-    assert sheet.page.get_by_role("textbox", name="exactly").input_value() == "33,792"
-
-
-def test_an_address_opens_its_state(sheet):
+def test_an_address_opens_its_state_and_a_link_carries_it_to_the_next_page(sheet):
     sheet.open(PAGE, seq=100_000, policy="aligned", rows=32)
     assert sheet.says("At 100,000 tokens a row needs 781 of 8,192 columns and 896 are built")
     assert sheet.says("32 rows of 896 int32 columns are 112 KiB a step")
+    link = sheet.page.get_by_role("link", name="Layout").get_attribute("href")
+    assert link.startswith("?file=02_layout.py") and "seq=100000" in link and "policy=aligned" in link
 
 
 def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
@@ -90,12 +88,6 @@ def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sh
     assert bold.evaluate("element => getComputedStyle(element).color") == "rgb(255, 255, 255)"
 
 
-def test_a_long_command_wraps(sheet):
-    sheet.open(PAGE)
-    block = sheet.page.locator(".c128a-command pre")
-    assert block.evaluate("element => element.scrollWidth <= element.clientWidth")
-
-
 def test_downloads_hold_the_table_that_is_shown(sheet):
     sheet.open(PAGE, seq=100, model_len=33_792)
     table = pd.read_csv(io.BytesIO(sheet.download("reachable widths CSV")))
@@ -103,9 +95,3 @@ def test_downloads_hold_the_table_that_is_shown(sheet):
     assert table["last"].tolist() == [16_511, 32_895, 33_792]
     held = json.loads(sheet.download("reachable widths JSON"))
     assert held["settings"]["seq"] == 100 and [row["width"] for row in held["rows"]] == [128, 256, 384]
-
-
-def test_a_link_carries_the_state_to_the_next_page(sheet):
-    sheet.open(PAGE, seq=100_000, policy="aligned")
-    link = sheet.page.get_by_role("link", name="Layout").get_attribute("href")
-    assert link.startswith("?file=02_layout.py") and "seq=100000" in link and "policy=aligned" in link

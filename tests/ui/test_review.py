@@ -1,10 +1,7 @@
-"""Page 05 without a browser: tables and pictures from the facts, and the whole page with and without torch."""
+"""Page 05 without a browser: tables and pictures from the facts."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +11,6 @@ from c128a.records import load_all
 from c128a.times import groups
 from c128a.ui import review_charts, review_data, review_html, review_view
 from c128a.ui.picture import Picture
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -163,30 +158,3 @@ def test_charts_take_the_width_of_their_box(findings):
 def test_bars_name_their_unit():
     rows = [{"name": "a", "value": 3.0, "text": "3 µs", "colour": "#000000"}]
     assert "µs a launch" in drawn(review_charts.bars(rows, unit="µs a launch"))
-
-
-def run_page(*before):
-    code = "\n".join(
-        (
-            *before,
-            "import importlib.util",
-            "spec = importlib.util.spec_from_file_location('page', 'notebooks/05_review.py')",
-            "module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module)",
-            "outputs, defs = module.app.run()",
-            "text = ' '.join(getattr(o, 'text', '') for o in outputs if o is not None)",
-            "print(len(defs['findings']), 'could not be checked' in text, 'review-closing' in text)",
-        )
-    )
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-
-
-def test_the_page_is_whole_when_nobody_presses_anything():
-    done = run_page()
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["16", "False", "True"]
-
-
-def test_the_page_is_whole_without_torch_and_says_what_it_could_not_check():
-    done = run_page("import sys; sys.modules['torch'] = sys.modules['triton'] = None")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["16", "True", "True"]
