@@ -4,7 +4,7 @@ PORT ?= 2718
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: workbook test thorough site screenshots clean
+.PHONY: workbook test site screenshots clean
 .DEFAULT_GOAL := workbook
 
 $(BIN)/python:
@@ -27,11 +27,7 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/marimo check --strict notebooks
-	$(BIN)/python -m pytest -n 2 -m "not thorough"
-
-# The slower page tests: the exported site, live runs in several tabs, every control, every look of every page.
-thorough: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -n 2 -m thorough
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Every page as files in site/, for any web server and without a network: see scripts/build_site.py.
 site: $(VENV)/workbook.stamp

@@ -12,8 +12,6 @@ import pytest
 
 from tests.support.site import LIVE, PAGES, PRESET, ROOT
 
-pytestmark = pytest.mark.thorough
-
 
 class Addresses(HTMLParser):
     """What a file's tags point at, scripts and styles included."""
