@@ -125,10 +125,13 @@ class Sheet:
         self.page.emulate_media(color_scheme="dark" if dark else "light")
         self.page.set_viewport_size({"width": width, "height": 900})
 
-    def every_look(self) -> Iterator[str]:
-        """Each look of the opened page, in words: both colour schemes at both widths, one after another."""
-        for dark, width in [(False, 1280), (False, 1680), (True, 1680), (True, 1280)]:
+    def every_look(self, name: str, *, first_dark: bool, **params: object) -> Iterator[str]:
+        """Open a page light and narrow, or dark and wide, and show it in all looks one after another: each in words."""
+        looks = [(False, 1280), (False, 1680), (True, 1680), (True, 1280)]
+        for at, (dark, width) in enumerate(looks[2:] + looks[:2] if first_dark else looks):
             self.look(dark=dark, width=width)
+            if at == 0:
+                self.open(name, **params)
             self.page.wait_for_selector("body.dark-theme" if dark else "body:not(.dark-theme)")
             self.settle()
             assert self.page.evaluate("innerWidth") == width

@@ -132,7 +132,6 @@ def test_a_finding_links_to_the_page_that_shows_it_and_tells_its_severity_by_wor
         assert any(word in (text := heads.nth(at).inner_text()) and shape in text for at in range(heads.count())), word
 
 
-def test_no_chart_is_cut_off_light_or_dark_at_either_width(sheet):
-    sheet.open(PAGE, model_len=33_792, warm="128,256,512", spec=3)
-    for look in sheet.every_look():
+def test_no_chart_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
+    for look in sheet.every_look(PAGE, first_dark=True, model_len=33_792, warm="128,256,512", spec=3):
         assert sheet.cut_off() == [], look

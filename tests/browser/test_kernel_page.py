@@ -209,9 +209,8 @@ def test_no_rows_is_said(sheet):
     assert soon(lambda: "No program runs: there is no row to write." in sheet.lead)
 
 
-def test_nothing_is_cut_off_light_or_dark_at_either_width(sheet):
-    sheet.open(PAGE, seq=150_000)
-    for look in sheet.every_look():
+def test_nothing_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
+    for look in sheet.every_look(PAGE, first_dark=True, seq=150_000):
         assert sheet.cut_off() == [], look
         for place, box in zip(
             sheet.page.evaluate(CHARTS),

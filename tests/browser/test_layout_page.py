@@ -158,3 +158,8 @@ def test_the_browser_keeps_no_old_drawing(sheet):
     before = nodes_after(2)
     # One drawing of the rows is some 700 nodes; eight of them kept would be thousands.
     assert nodes_after(8) - before < 1_000
+
+
+def test_no_chart_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
+    for look in sheet.every_look(PAGE, first_dark=True):
+        assert sheet.cut_off() == [], look

@@ -101,7 +101,6 @@ def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
     assert "2,455 µs" in sheet.text
 
 
-def test_no_chart_is_cut_off_light_or_dark_at_either_width(sheet):
-    sheet.open(PAGE, **ELSEWHERE)
-    for look in sheet.every_look():
+def test_no_chart_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
+    for look in sheet.every_look(PAGE, first_dark=True, **ELSEWHERE):
         assert sheet.cut_off() == [], look
