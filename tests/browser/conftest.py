@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -149,18 +149,19 @@ class Sheet:
 
     def says(self, text: str, within: float = 15) -> bool:
         """Whether the page shows this text, now or within so many seconds: a busy machine takes its time to answer."""
-        return self._until(lambda: text in self.text, within)
+        return self.soon(lambda: text in self.text, within)
 
     def holds(self, parameter: str, within: float = 15) -> bool:
         """Whether the address holds this parameter, now or within so many seconds."""
-        return self._until(lambda: parameter in self.page.url, within) and bool(self.settle())
+        return self.soon(lambda: parameter in self.page.url, within) and bool(self.settle())
 
-    def _until(self, true, within: float) -> bool:
+    def soon(self, true: Callable[[], bool], within: float = 15) -> bool:
+        """Whether something is true, now or within so many seconds."""
         end = time.monotonic() + within
         while not true():
             if time.monotonic() > end:
                 return False
-            self.page.wait_for_timeout(50)
+            self.page.wait_for_timeout(50)  # not time.sleep: the address is told while Playwright waits
         return True
 
     def cut_off(self) -> list[list[int]]:

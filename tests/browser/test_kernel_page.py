@@ -2,7 +2,6 @@
 
 import io
 import json
-import time
 
 import pandas as pd
 import pytest
@@ -26,19 +25,6 @@ CHARTS = """() => [...document.querySelectorAll('marimo-vega')].map(chart => {
 })"""
 
 
-def soon(what):
-    """Whether something becomes true within some seconds: a busy machine may pause between two outputs of a change."""
-    until = time.monotonic() + 8
-    while not what() and time.monotonic() < until:
-        time.sleep(0.05)
-    return what()
-
-
-def shows(sheet, text):
-    """Whether the page comes to hold a text."""
-    return soon(lambda: text in sheet.text)
-
-
 def chart(sheet, index):
     """Scroll a chart into view and give its place: 0 and 1 are the maps, 2 the lanes."""
     sheet.page.locator(".c128a-framed").nth(index).scroll_into_view_if_needed()
@@ -55,11 +41,11 @@ def click(sheet, index, x, y):
 
 
 def test_the_lead_says_what_the_trip_does(opened):
-    assert soon(lambda: opened.lead == FIRST)
+    assert opened.soon(lambda: opened.lead == FIRST)
 
 
 def test_the_true_output_equals_the_reference(opened):
-    assert shows(opened, "All 1,539 cells equal the reference, lens included")
+    assert opened.says("All 1,539 cells equal the reference, lens included")
 
 
 def test_downloads_hold_the_lanes_on_view(opened):
@@ -76,20 +62,20 @@ def test_arrow_keys_move_the_sequence_length_and_step_through_the_programs_and_t
     sheet.open(PAGE)
     sheet.focus("Longest sequence", role="slider")
     sheet.press("ArrowRight")
-    assert soon(lambda: "seq=32896" in sheet.page.url)
-    assert soon(lambda: "columns 0 to 511 of decode row 1" in sheet.lead)
+    assert sheet.holds("seq=32896")
+    assert sheet.soon(lambda: "columns 0 to 511 of decode row 1" in sheet.lead)
     sheet.press("ArrowLeft")
-    assert soon(lambda: sheet.lead == FIRST)
+    assert sheet.soon(lambda: sheet.lead == FIRST)
     sheet.focus("Program, 0 to 5", role="slider")
     sheet.press("ArrowRight", times=2)
-    assert soon(
+    assert sheet.soon(
         lambda: "program 3, trip 0: 1,024 lanes write columns 0 to 255 of prefill row 0: 191 ids, 65 pads" in sheet.lead
     )
     sheet.press("ArrowLeft", times=3)
-    assert soon(
+    assert sheet.soon(
         lambda: "program 0, trip 0: 1,024 lanes write columns 0 to 255 of decode row 0: 256 ids, no pads" in sheet.lead
     )
-    assert soon(lambda: "program=0" in sheet.page.url)
+    assert sheet.holds("program=0")
 
 
 def moves(sheet, label, role, key, parameter, said):
@@ -97,8 +83,8 @@ def moves(sheet, label, role, key, parameter, said):
     assert said not in sheet.text, f"{label}: said before"
     sheet.focus(label, role=role)
     sheet.press(key)
-    assert soon(lambda: parameter in sheet.page.url), label
-    assert shows(sheet, said), label
+    assert sheet.holds(parameter), label
+    assert sheet.says(said), label
 
 
 def test_every_slider_is_moved_by_an_arrow_key(sheet):
@@ -107,7 +93,7 @@ def test_every_slider_is_moved_by_an_arrow_key(sheet):
     assert "× 2 + 5 % 2" not in marked.inner_text()
     sheet.focus("Statement", role="slider")
     sheet.press("ArrowLeft")
-    assert soon(lambda: "statement=slot" in sheet.page.url and "× 2 + 5 % 2" in marked.inner_text())
+    assert sheet.soon(lambda: "statement=slot" in sheet.page.url and "× 2 + 5 % 2" in marked.inner_text())
     for label, key, parameter, said in [
         ("Lane, 0 to 1,023", "ArrowRight", "lane=6", "trip 0 × 1,024 + lane 6 = 6"),
         ("Trip, 0 to 1", "ArrowRight", "trip=1", "columns 1,024 to 2,047"),
@@ -134,11 +120,11 @@ def test_a_fault_is_chosen_and_its_way_written_out_and_a_preset_sets_the_batch(s
     sheet.open(PAGE, lane=3)
     sheet.page.get_by_label("Wrong with the batch").select_option(label="a block number of -1")
     sheet.settle()
-    assert soon(lambda: "fault=hole" in sheet.page.url)
-    assert shows(sheet, "table[1][1] = -1") and shows(sheet, "no block: -1")
+    assert sheet.holds("fault=hole")
+    assert sheet.says("table[1][1] = -1") and sheet.says("no block: -1")
     sheet.page.get_by_label("Preset").select_option(label="The test of PR #50004")
     sheet.settle()
-    assert soon(lambda: "model_len=32768" in sheet.page.url and "columns 0 to 127" in sheet.lead)
+    assert sheet.soon(lambda: "model_len=32768" in sheet.page.url and "columns 0 to 127" in sheet.lead)
 
 
 def test_a_click_on_a_lane_chooses_it_and_on_a_block_of_either_map_goes_there_and_back_to_it_again(sheet):
@@ -148,22 +134,22 @@ def test_a_click_on_a_lane_chooses_it_and_on_a_block_of_either_map_goes_there_an
         "Tiles, program (1, 0): 512 lanes write columns 0 to 255 of decode row 2: 85 ids, 171 pads, 256" in sheet.lead
     )
     click(sheet, 0, 0.5, 36)
-    assert soon(lambda: sheet.lead == FIRST)
+    assert sheet.soon(lambda: sheet.lead == FIRST)
     click(sheet, 2, 40.4 / 128, 27)  # the second line: lane 128 + 40
-    assert soon(lambda: "lane=168" in sheet.page.url)
-    assert shows(sheet, "Lane 168: decode row 1, column 168")
+    assert sheet.holds("lane=168")
+    assert sheet.says("Lane 168: decode row 1, column 168")
     place = chart(sheet, 2)
     sheet.page.mouse.move(place["left"] + 7.4 / 128 * place["width"], place["top"] + 8)
     tip = sheet.page.locator("#vg-tooltip-element")
     tip.wait_for()
     assert "row 1 × stride 256 + column 7 = 263 → byte 1,052" in tip.inner_text()
     click(sheet, 0, 0.5, 12)
-    assert soon(lambda: "program 0" in sheet.lead)
+    assert sheet.soon(lambda: "program 0" in sheet.lead)
     sheet.focus("Program, 0 to 5", role="slider")
     sheet.press("ArrowRight")
-    assert soon(lambda: "program 1" in sheet.lead)
+    assert sheet.soon(lambda: "program 1" in sheet.lead)
     click(sheet, 0, 0.5, 12)  # the same block
-    assert soon(lambda: "program 0" in sheet.lead)
+    assert sheet.soon(lambda: "program 0" in sheet.lead)
 
 
 def test_the_marked_line_is_the_statement_of_the_address(sheet):
@@ -177,9 +163,9 @@ def test_many_interpreted_programs_run_only_when_asked(sheet):
     if not backend.INTERPRET:
         pytest.skip("compiled kernels always run")
     sheet.open(PAGE, seq=1_048_576, kernel="tiled", decode=2, prefill=3)
-    assert shows(sheet, "interpreted programs are not run unasked")
+    assert sheet.says("interpreted programs are not run unasked")
     sheet.page.get_by_role("button", name="Run them").click()
-    assert shows(sheet, "All 40,962 cells equal the reference, lens included")  # 5 × 8,192 cells and 2 lens
+    assert sheet.says("All 40,962 cells equal the reference, lens included")  # 5 × 8,192 cells and 2 lens
 
 
 def test_an_address_opens_its_state(sheet):
@@ -191,11 +177,11 @@ def test_an_address_opens_its_state(sheet):
 
 def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
     sheet.open(PAGE, seq="many", kernel="cuda", program=99, lane=5000)
-    assert shows(sheet, "seq is many in the address")
-    assert shows(sheet, "kernel is cuda in the address; it must be one of row_loop, tiled")
-    assert shows(sheet, "program is 99 in the address")
-    assert shows(sheet, "lane is 5000 in the address; this build has 0 to 1,023. Shown: 1,023.")
-    assert soon(lambda: sheet.lead == FIRST)
+    assert sheet.says("seq is many in the address")
+    assert sheet.says("kernel is cuda in the address; it must be one of row_loop, tiled")
+    assert sheet.says("program is 99 in the address")
+    assert sheet.says("lane is 5000 in the address; this build has 0 to 1,023. Shown: 1,023.")
+    assert sheet.soon(lambda: sheet.lead == FIRST)
 
 
 def test_a_capacity_too_narrow_is_an_alarm_and_no_program_runs(sheet):
@@ -206,7 +192,7 @@ def test_a_capacity_too_narrow_is_an_alarm_and_no_program_runs(sheet):
 
 def test_no_rows_is_said(sheet):
     sheet.open(PAGE, decode=0, prefill=0)
-    assert soon(lambda: "No program runs: there is no row to write." in sheet.lead)
+    assert sheet.soon(lambda: "No program runs: there is no row to write." in sheet.lead)
 
 
 def test_nothing_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
