@@ -7,7 +7,6 @@ and each change shows it with another picture in it: the browser changes the dra
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from html import escape
@@ -45,7 +44,7 @@ def drawn(element: mo.ui.altair_chart, picture: Picture) -> mo.Html:
     Raises ValueError where marimo writes its element in a way that leaves no place for the picture.
     """
     # In single quotes: a thousand lanes hold ten thousand double quotes, each six characters long when it is escaped.
-    spec = escape(json.dumps(picture.spec, separators=(",", ":")), quote=False).replace("'", "&#x27;")
+    spec = escape(picture.to_json(), quote=False).replace("'", "&#x27;")
     text, places = SPEC.subn(lambda _: f"data-spec='{spec}'", element.text)
     if places != 1:
         raise ValueError(f"the element has {places} places for a picture; it must have one")

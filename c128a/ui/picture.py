@@ -11,6 +11,8 @@ each chart with `alt.NamedData`, keeps the dictionary, and puts the rows of the 
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +21,8 @@ from c128a.ui import theme
 
 MIME = "application/vnd.vegalite.v6+json"
 MAX_MARKS = 20_000  # rows in one chart; more are slow to draw and too small to see
+
+LONG = 100  # rows from which on data travels as CSV
 
 Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -45,8 +49,45 @@ class Picture:
             "datasets": {**spec.get("datasets", {}), **{name: list(part) for name, part in rows.items()}},
         }
 
+    def to_json(self) -> str:
+        """The chart as short JSON, its long data as CSV: a page reads each character of it anew at each change."""
+        return json.dumps(_with_csv(self.spec), separators=(",", ":"))
+
     def _mime_(self) -> tuple[str, str]:
-        return MIME, json.dumps(self.spec)
+        return MIME, self.to_json()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Spec]:
         return {MIME: self.spec}
+
+
+def _with_csv(spec: Spec) -> Spec:
+    """The spec with every long dataset as CSV, and each use of one with the format to read it."""
+    datasets = spec.get("datasets", {})
+    formats = {name: _csv_format(rows) for name, rows in datasets.items() if len(rows) >= LONG}
+    if not formats:
+        return spec
+
+    def told(part: Any) -> Any:
+        if isinstance(part, list):
+            return [told(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if part.get("name") in formats and len(part) == 1:
+            return {**part, "format": formats[part["name"]]}
+        return {key: told(value) for key, value in part.items()}
+
+    rest = {key: told(value) for key, value in spec.items() if key != "datasets"}
+    return {**rest, "datasets": {name: _csv(rows) if name in formats else rows for name, rows in datasets.items()}}
+
+
+def _csv_format(rows: Rows) -> Spec:
+    numbers = [name for name, value in rows[0].items() if isinstance(value, int | float)]
+    return {"type": "csv", "parse": dict.fromkeys(numbers, "number")}
+
+
+def _csv(rows: Rows) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

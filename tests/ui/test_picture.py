@@ -1,5 +1,7 @@
 """A picture is a frame with rows in it; what cannot be shown is refused."""
 
+import csv
+import io
 import json
 
 import altair as alt
@@ -29,3 +31,14 @@ def test_marimo_and_jupyter_get_the_same_chart_with_its_rows():
     assert kind == "application/vnd.vegalite.v6+json"
     assert json.loads(text) == made._repr_mimebundle_()[kind]
     assert json.loads(text)["datasets"]["here"] == [{"seq": 5}]
+
+
+def test_long_data_travels_as_csv_with_the_format_to_read_it():
+    rows = [{"seq": at, "name": f"row {at}, of many"} for at in range(picture.LONG)]
+    sent = json.loads(picture.Picture(picture.frame(chart()), here=rows).to_json())
+    assert list(csv.DictReader(io.StringIO(sent["datasets"]["here"]))) == [
+        {"seq": str(row["seq"]), "name": row["name"]} for row in rows
+    ]
+    assert sent["data"] == {"name": "here", "format": {"type": "csv", "parse": {"seq": "number"}}}
+    short = json.loads(picture.Picture(picture.frame(chart()), here=rows[1:]).to_json())
+    assert short["datasets"]["here"] == rows[1:] and short["data"] == {"name": "here"}
