@@ -69,7 +69,7 @@ def _(get_typed, page, set_seq, set_slid, state):
         set_slid(value)
         set_seq(value)
 
-    slider = page.token_slider(get_typed(), _slide, label="Longest sequence", most=state.MAX_TOKENS)
+    slider = page.Still(page.token_slider(get_typed(), _slide, label="Longest sequence", most=state.MAX_TOKENS))
     return (slider,)
 
 
@@ -80,7 +80,7 @@ def _(get_slid, page, set_seq, set_typed, state):
             set_typed(value)
             set_seq(value)
 
-    number = page.token_input(get_slid(), _type, label="exactly", least=0, most=state.MAX_TOKENS)
+    number = page.Still(page.token_input(get_slid(), _type, label="exactly", least=0, most=state.MAX_TOKENS))
     return (number,)
 
 
@@ -138,7 +138,7 @@ def _(max_model_len, max_seq_len, policy_ui, ratio_ui, rows_ui, width_data):
 
 
 @app.cell
-def _(case, preset):
+def _(case, notes, page, preset, width_text):
     values = {
         "preset": preset.value,
         "seq": case.seq,
@@ -147,14 +147,12 @@ def _(case, preset):
         "policy": case.policy,
         "rows": case.rows,
     }
+    page.stack(
+        page.header("01_width", "How wide must a row be?", width_text.lead(case), values),
+        page.notes(notes),
+        page.alarm(width_text.too_narrow(case)),
+    )
     return (values,)
-
-
-@app.cell
-def _(case, page, values, width_text):
-    page.remember(values)
-    page.header("01_width", "How wide must a row be?", width_text.lead(case), values)
-    return
 
 
 @app.cell
@@ -164,12 +162,6 @@ def _(mo, model_len_ui, number, page, policy_ui, preset, preset_whys, ratio_ui, 
         [policy_ui, ratio_ui, model_len_ui],
         [rows_ui, preset, mo.md(preset_whys.get(preset.value, ""))],
     )
-    return
-
-
-@app.cell
-def _(case, notes, page, width_text):
-    page.stack(page.notes(notes), page.alarm(width_text.too_narrow(case)))
     return
 
 
@@ -189,7 +181,7 @@ def _(case, mo, page, width_text, width_view):
 
 @app.cell
 def _(case, mo, page, width_costs, width_text, width_view):
-    mo.hstack(
+    page.columns(
         [
             mo.vstack(
                 [mo.md("## Padding"), width_view.pads_chart(case), page.sentence(width_text.pads_sentence(case))]
@@ -206,7 +198,7 @@ def _(case, mo, page, width_costs, width_text, width_view):
 
 @app.cell
 def _(case, mo, page, width_costs, width_text):
-    mo.hstack(
+    page.columns(
         [
             mo.vstack(
                 [
@@ -231,13 +223,17 @@ def _(case, mo, page, width_costs, width_text):
 
 @app.cell
 def _(case, mo, page, values, width_data, width_text):
+    page.remember(values)
     mo.vstack(
         [
             mo.md("## Take it along"),
             page.downloads(
-                width_data.reach(case.model_len, case.ratio, case.policy), "c128a-widths", values, "reachable widths"
+                lambda: width_data.reach(case.model_len, case.ratio, case.policy),
+                "c128a-widths",
+                values,
+                "reachable widths",
             ),
-            page.downloads(width_data.curves(case.model_len, case.ratio), "c128a-curves", values, "the curves"),
+            page.downloads(lambda: width_data.curves(case.model_len, case.ratio), "c128a-curves", values, "the curves"),
             page.command(width_text.command(case)),
         ]
     )

@@ -82,23 +82,27 @@ def _(FIELDS, opened, page, set_seq, set_slid, set_start, set_typed, state):
 
 @app.cell
 def _(get_typed, page, set_seq, set_slid, state):
-    slider = page.token_slider(
-        get_typed(),
-        lambda value: (set_slid(value), set_seq(value)),
-        label="Longest sequence now",
-        most=state.MAX_TOKENS,
+    slider = page.Still(
+        page.token_slider(
+            get_typed(),
+            lambda value: (set_slid(value), set_seq(value)),
+            label="Longest sequence now",
+            most=state.MAX_TOKENS,
+        )
     )
     return (slider,)
 
 
 @app.cell
 def _(get_slid, page, set_seq, set_typed, state):
-    number = page.token_input(
-        get_slid(),
-        lambda value: value is not None and (set_typed(value), set_seq(value)),
-        label="exactly",
-        least=0,
-        most=state.MAX_TOKENS,
+    number = page.Still(
+        page.token_input(
+            get_slid(),
+            lambda value: value is not None and (set_typed(value), set_seq(value)),
+            label="exactly",
+            least=0,
+            most=state.MAX_TOKENS,
+        )
     )
     return (number,)
 
@@ -128,34 +132,26 @@ def _(Setting, controls, max_seq_len):
 
 
 @app.cell
-def _(get_cell, label, preset, setting):
+def _(get_cell, label, layout_text, notes, page, preset, setting):
     chosen_layout, chosen_at = get_cell()
     chosen_at = min(chosen_at, setting.cells - 1)
     values = {"preset": preset.value, **setting.values, "label": label.value, "layout": chosen_layout, "at": chosen_at}
-    return chosen_at, chosen_layout, values
-
-
-@app.cell
-def _(layout_text, page, setting, values):
-    page.remember(values)
-    page.header(
-        "02_layout",
-        "Where does a cell lie?",
-        layout_text.lead(setting.scenes, setting.drawn_seq, setting.drawn_then),
-        {**values, "layout": "packed" if values["layout"] == "packed" else "pitched"},
+    page.stack(
+        page.header(
+            "02_layout",
+            "Where does a cell lie?",
+            layout_text.lead(setting.scenes, setting.drawn_seq, setting.drawn_then),
+            {**values, "layout": "packed" if chosen_layout == "packed" else "pitched"},
+        ),
+        page.notes(notes),
+        page.alarm(setting.too_narrow),
     )
-    return
+    return chosen_at, chosen_layout, values
 
 
 @app.cell
 def _(controls, mo, number, page, preset, slider):
     page.panel(mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5), controls, [preset])
-    return
-
-
-@app.cell
-def _(notes, page, setting):
-    page.stack(page.notes(notes), page.alarm(setting.too_narrow))
     return
 
 
@@ -195,35 +191,41 @@ def _(get_clicked, layout_page, set_cell, setting):
 
 
 @app.cell
-def _(cells_output, chosen_layout, setting):
-    kernel = cells_output.kernel_output(setting.scene(chosen_layout))
-    return (kernel,)
-
-
-@app.cell
-def _(chosen_at, chosen_layout, kernel, label, layout_close, setting):
-    close_up = layout_close.close_up(setting.scenes, chosen_layout, chosen_at, label.value, setting.grid, kernel.values)
-    return (close_up,)
-
-
-@app.cell
-def _(cell_pick, chosen_at, chosen_layout, close_place, close_up, drawn, kernel, label, layout_text, mo, page, setting):
+def _(
+    cell_pick,
+    cells_output,
+    chosen_at,
+    chosen_layout,
+    close_place,
+    drawn,
+    label,
+    layout_close,
+    layout_text,
+    mo,
+    page,
+    setting,
+):
+    _kernel = cells_output.kernel_output(setting.scene(chosen_layout))
+    _close_up = layout_close.close_up(
+        setting.scenes, chosen_layout, chosen_at, label.value, setting.grid, _kernel.values
+    )
     page.stack(
         mo.md("## Sixteen cells close up"),
         mo.hstack([*cell_pick, label], justify="start", wrap=True, gap=1.75),
-        drawn(close_place, close_up),
+        drawn(close_place, _close_up),
         page.sentence(layout_text.CLOSE_SENTENCE),
         page.sentence(
-            "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, kernel.at(chosen_at)))
+            "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, _kernel.at(chosen_at)))
         ),
-        page.sentence(kernel.sentence),
-        page.alarm(kernel.alarm),
+        page.sentence(_kernel.sentence),
+        page.alarm(_kernel.alarm),
     )
     return
 
 
 @app.cell
 def _(chosen_at, chosen_layout, layout_data, layout_page, mo, page, setting, values):
+    page.remember(values)
     page.stack(
         mo.md("## Take it along"),
         page.downloads(lambda: layout_data.frame(setting.scenes), "c128a-layout", values, "the marks"),

@@ -71,7 +71,7 @@ def _(get_typed, page, set_seq, set_slid, state):
         set_slid(value)
         set_seq(value)
 
-    slider = page.token_slider(get_typed(), _slide, label="Longest sequence", most=state.MAX_TOKENS)
+    slider = page.Still(page.token_slider(get_typed(), _slide, label="Longest sequence", most=state.MAX_TOKENS))
     return (slider,)
 
 
@@ -82,7 +82,7 @@ def _(get_slid, page, set_seq, set_typed, state):
             set_typed(value)
             set_seq(value)
 
-    number = page.token_input(get_slid(), _type, label="exactly", least=0, most=state.MAX_TOKENS)
+    number = page.Still(page.token_input(get_slid(), _type, label="exactly", least=0, most=state.MAX_TOKENS))
     return (number,)
 
 
@@ -115,22 +115,10 @@ def _(controls, max_seq_len, preset, settings):
 @app.cell
 def _(case, controls, focus, get_jump, kernel_ui):
     get_jump()
-    program_ui = controls.stepper("program", case, kernel_ui.value, focus)
-    return (program_ui,)
-
-
-@app.cell
-def _(case, controls, focus, get_jump, kernel_ui):
-    get_jump()
-    trip_ui = controls.stepper("trip", case, kernel_ui.value, focus)
-    return (trip_ui,)
-
-
-@app.cell
-def _(case, controls, focus, get_jump, kernel_ui):
-    get_jump()
-    lane_ui = controls.stepper("lane", case, kernel_ui.value, focus)
-    return (lane_ui,)
+    program_ui, trip_ui, lane_ui = (
+        controls.stepper(name, case, kernel_ui.value, focus) for name in ("program", "trip", "lane")
+    )
+    return lane_ui, program_ui, trip_ui
 
 
 @app.cell
@@ -159,39 +147,18 @@ def _(lane_ui, place, replace):
 
 
 @app.cell
-def _(lane_view, statement_ui, step_at):
-    view = step_at(lane_view, statement_ui.value)
-    return (view,)
-
-
-@app.cell
-def _(controls, label_ui, page, shared, view):
-    values = shared | controls.stepped(view) | {"label": label_ui.value}
-    page.remember(values)
-    return (values,)
-
-
-@app.cell
-def _(kernel_text, page, place, shared):
-    page.header("03_kernel", "What does one program do?", kernel_text.lead(place), shared)
-    return
-
-
-@app.cell
-def _(notes, page):
-    page.notes(notes)
+def _(case, kernel_text, notes, page, place, shared):
+    page.stack(
+        page.header("03_kernel", "What does one program do?", kernel_text.lead(place), shared),
+        page.notes(notes),
+        None if case.fits else page.alarm(kernel_text.too_narrow(case)),
+    )
     return
 
 
 @app.cell
 def _(controls, number, preset, settings, slider):
     controls.settings_panel(slider, number, settings, preset)
-    return
-
-
-@app.cell
-def _(case, kernel_text, page):
-    page.alarm(kernel_text.too_narrow(case)) if not case.fits else None
     return
 
 
@@ -226,15 +193,10 @@ def _(kernel_page, lane_map, lane_view):
 
 
 @app.cell
-def _(kernel_page, label_ui, view):
-    kernel_page.close_up(view, label_ui)
-    return
-
-
-@app.cell
-def _(kernel_page, view):
-    kernel_page.walk(view)
-    return
+def _(kernel_page, label_ui, lane_view, page, statement_ui, step_at):
+    view = step_at(lane_view, statement_ui.value)
+    page.stack(kernel_page.close_up(view, label_ui), kernel_page.walk(view))
+    return (view,)
 
 
 @app.cell
@@ -251,8 +213,10 @@ def _(kernel_page, lane_view, run_button):
 
 
 @app.cell
-def _(kernel_page, place, values):
-    kernel_page.take_along(place, values)
+def _(controls, kernel_page, label_ui, page, place, shared, view):
+    _values = shared | controls.stepped(view) | {"label": label_ui.value}
+    page.remember(_values)
+    kernel_page.take_along(place, _values)
     return
 
 

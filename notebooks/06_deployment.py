@@ -187,7 +187,7 @@ def _(deployment_view, found, mo, values):
 
 @app.cell
 def _(deployment_view, found, mo, page):
-    mo.hstack(
+    page.columns(
         [
             mo.vstack(
                 [

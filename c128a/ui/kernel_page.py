@@ -123,8 +123,8 @@ def take_along(view: View, settings: dict[str, Any]) -> mo.Html | None:
     return mo.vstack(
         [
             mo.md("## Take it along"),
-            page.downloads(trace_frame(view.case, view.stores), "c128a-trace", settings, "this trip"),
-            page.downloads(map_frame(view.case), "c128a-programs", settings, "all programs"),
+            page.downloads(lambda: trace_frame(view.case, view.stores), "c128a-trace", settings, "this trip"),
+            page.downloads(lambda: map_frame(view.case), "c128a-programs", settings, "all programs"),
             page.command(command(view), "The stores of this trip, in a shell:"),
         ]
     )

@@ -31,12 +31,6 @@ PAGES = {
 }
 SHARED = tuple(state.shared_fields())
 
-# marimo's prose gives bold text a colour of its own, and lets a long line of code scroll.
-ALARM_STYLE = "<style>.c128a-alarm .prose :is(strong, code) { color: inherit }</style>"
-COMMAND_STYLE = "<style>.c128a-command :is(pre, code) { white-space: pre-wrap; overflow-wrap: anywhere }</style>"
-# A chart once drawn keeps its column of an hstack as wide as it is, unless columns may be narrower than what they hold.
-COLUMN_STYLE = '<style>div[style*="flex-direction: row"]:has(marimo-mime-renderer) div { min-width: 0 }</style>'
-
 LINK = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
 
 
@@ -58,7 +52,7 @@ def header(page: str, title: str, lead: str, values: Mapping[str, state.Value]) 
         f'<nav aria-label="Pages" style="display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem">{"".join(links)}</nav>'
     )
     opening = mo.Html(f'<div class="c128a-lead" style="font-size:1.15rem;max-width:60rem">{mo.md(lead).text}</div>')
-    return mo.vstack([mo.Html(COLUMN_STYLE + nav), mo.md(f"# {title}"), opening], gap=0.75)
+    return mo.vstack([mo.Html(nav), mo.md(f"# {title}"), opening], gap=0.75)
 
 
 def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
@@ -78,13 +72,18 @@ def alarm(message: str | None) -> mo.Html | None:
         return None
     style = f"background:{theme.ALARM};color:#FFFFFF;padding:.8rem 1.2rem;border-radius:.4rem;font-size:1.05rem"
     text = mo.md("⚠ " + message).text
-    return mo.Html(f'{ALARM_STYLE}<div role="alert" class="c128a-alarm" style="{style}">{text}</div>')
+    return mo.Html(f'<div role="alert" class="c128a-alarm" style="{style}">{text}</div>')
 
 
 def stack(*parts: Any) -> mo.Html | None:
     """The parts under each other, without those that are None; nothing at all where all are."""
     shown = [part for part in parts if part is not None]
     return mo.vstack(shown) if shown else None
+
+
+def columns(parts: Sequence[Any], **options: Any) -> mo.Html:
+    """`mo.hstack` for parts with charts: a column may be narrower than the chart that was drawn in it before."""
+    return mo.hstack(parts, **options).style({"--c128a-columns": "1"})
 
 
 def sentence(text: str) -> mo.Html:
@@ -162,7 +161,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int 
 def command(text: str, what: str = "The same from a shell:") -> mo.Html:
     """A command in a block that can be copied and wraps where it is long, with a line above that says what it gives."""
     block = mo.md(f"{what}\n\n```bash\n{text}\n```").text
-    return mo.Html(f'{COMMAND_STYLE}<div class="c128a-command">{block}</div>')
+    return mo.Html(f'<div class="c128a-command">{block}</div>')
 
 
 def panel(*rows: Sequence[Any] | mo.Html) -> mo.Html:
@@ -193,6 +192,17 @@ def token_input(
 ) -> mo.ui.number:
     """Any token count between the bounds; an arrow key moves it by one."""
     return mo.ui.number(least, most, step=1, value=value, label=label, on_change=on_change)
+
+
+class Still(mo.Html):
+    """A control to show, and nothing to read: the cells that show it do not run again when its value changes.
+
+    For a control whose `on_change` says all. Keeps the control alive, which marimo itself does for named ones only.
+    """
+
+    def __init__(self, control: Any) -> None:
+        super().__init__(control.text)
+        self.control = control
 
 
 def remember(values: Mapping[str, state.Value]) -> None:

@@ -72,7 +72,7 @@ def block(finding: Finding) -> mo.Html:
     shown, text = evidence(finding)
     picture = mo.Html(shown) if isinstance(shown, str) else shown
     right = mo.vstack([picture, page.sentence(text)], gap=0.4)
-    return mo.hstack([mo.Html(review_html.card(finding)), right], widths=[10, 11], gap=3, align="start")
+    return page.columns([mo.Html(review_html.card(finding)), right], widths=[10, 11], gap=3, align="start")
 
 
 def evidence(finding: Finding) -> Evidence:

@@ -53,7 +53,7 @@ def combine(case: TimingCase) -> mo.Html:
     charts = [timing_parts.combine_chart(case, batch) for batch in timing_parts.TOKENS]
     text = _say(timing_parts.combine_sentence(case))
     source = _say(timing_text.evidence(case.runs.combine))
-    side = mo.hstack(charts, widths="equal", gap=2)
+    side = page.columns(charts, widths="equal", gap=2)
     return mo.vstack([mo.md("## The combine, once in each C128A layer"), source, side, text])
 
 
@@ -106,4 +106,4 @@ def _say(text: str) -> mo.Html:
 
 
 def _beside(left: list[Any], right: list[Any]) -> mo.Html:
-    return mo.hstack([mo.vstack(left), mo.vstack(right)], widths="equal", gap=2)
+    return page.columns([mo.vstack(left), mo.vstack(right)], widths="equal", gap=2)
