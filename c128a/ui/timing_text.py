@@ -120,7 +120,8 @@ def evidence(run: Run) -> str:
     facts = record.provenance
     if record.elsewhere:
         return f"Figures from elsewhere ({facts['gpu']}), taken over without samples and so without a spread."
-    clock = f", SM clock {facts['sm_clock_after']} at its end" if facts.get("sm_clock_after") else ""
+    on_gpu = any(row["kernel"] != "host" for row in run.rows)  # the GPU's clock says nothing of the host's time
+    clock = f", SM clock {facts['sm_clock_after']} at its end" if on_gpu and facts.get("sm_clock_after") else ""
     changed = ", with uncommitted changes" if facts.get("dirty") else ""
     return (
         f"Evidence: **{facts['gpu']}**, driver {facts.get('driver', 'unknown')}{clock}, torch {facts['torch']}, "

@@ -74,7 +74,8 @@ def test_evidence_names_card_versions_commit_and_command():
     clocked = dataclasses.replace(
         OWN.builder.record, provenance={**OWN.builder.record.provenance, "sm_clock_after": "1980 MHz"}
     )
-    assert "driver 580.1, SM clock 1980 MHz at its end, torch" in timing_text.evidence(Run(clocked, ()))
+    assert "driver 580.1, SM clock 1980 MHz at its end, torch" in timing_text.evidence(Run(clocked, OWN.builder.rows))
+    assert "SM clock" not in timing_text.evidence(Run(clocked, OWN.host.rows)), "the host's time has another clock"
     assert text.startswith("Evidence") and not timing_text.evidence(ELSEWHERE.builder).startswith("Evidence")
 
 
