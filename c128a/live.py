@@ -32,7 +32,7 @@ from c128a.timing import GpuBusyError, Sample
 from c128a.width import active_topk_width
 
 BUDGET_S = 10.0
-GPU_ROUNDS, GPU_REPEATS = 7, 3  # 21 samples a measurement, as many as the bench takes
+GPU_ROUNDS, GPU_REPEATS = 7, 3  # 21 samples a measurement, each of a graph of its own
 CPU_ROUNDS = 9
 LEAST_SAMPLES = 3  # fewer have no spread: a measurement cut short below this is dropped
 
