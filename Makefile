@@ -3,6 +3,8 @@ PYTHON ?= python3
 PORT ?= 2718
 VENV := .venv
 BIN := $(VENV)/bin
+# Only errors: marimo warns that it ignores `tool.marimo.opengraph`, and takes the cards' titles from there all the same.
+MARIMO := $(BIN)/marimo --log-level ERROR
 
 .PHONY: workbook test site screenshots clean
 .DEFAULT_GOAL := workbook
@@ -20,13 +22,13 @@ $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 
 # HEADLESS=1 opens no browser.
 workbook: $(VENV)/workbook.stamp
-	$(BIN)/marimo run notebooks --host 127.0.0.1 --port $(PORT) $(if $(HEADLESS),--headless)
+	$(MARIMO) run notebooks --host 127.0.0.1 --port $(PORT) $(if $(HEADLESS),--headless)
 
 test: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/marimo check --strict notebooks
+	$(MARIMO) check --strict notebooks
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Every page as files in site/, for any web server and without a network: see scripts/build_site.py.

@@ -35,7 +35,6 @@ from c128a.timing import Pooled, Sample
 
 Row = dict[str, Any]
 Measured = tuple[Row, Sample]  # what was timed, and its samples in one process
-HOST_RESOLUTION_US = 0.01  # far below what a call varies by: one batch is 200 calls between two reads of the clock
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Work:
 
 def measure(work: Work) -> tuple[list[Measured], dict[str, str]]:
     """Measure everything once, in this process, on the current GPU; and its clocks right after."""
-    return list(_host() if work.sheet == "host" else _kernels(work)), clocks()
+    return list(_host(work) if work.sheet == "host" else _kernels(work)), clocks()
 
 
 def _kernels(work: Work) -> Iterator[Measured]:
@@ -78,8 +77,8 @@ def _cases(work: Work) -> Iterator[BuilderCase | CombineCase | TileCase]:
         yield from (BuilderCase(cell, compare) for cell in work.cells or CELLS)
 
 
-def _host() -> Iterator[Measured]:
-    for name, sample in timing.host_times(host_calls()).items():
+def _host(work: Work) -> Iterator[Measured]:
+    for name, sample in timing.host_times(host_calls(), repeats=work.repeats).items():
         yield {"sheet": "host", "kernel": "host", "variant": name}, sample
 
 
@@ -103,7 +102,7 @@ def pooled(runs: Sequence[Sequence[Measured]]) -> list[Row]:
         facts = measured[0][0]
         if any(other != facts for other, _ in measured):
             raise ValueError(f"the processes measured different things: {[other for other, _ in measured]}")
-        resolution = timing.RESOLUTION_US[facts["cache"]] if "cache" in facts else HOST_RESOLUTION_US
+        resolution = timing.RESOLUTION_US[facts.get("cache", "host")]
         rows.append(facts | Pooled(tuple(sample for _, sample in measured), resolution).summary())
     return rows
 
@@ -174,6 +173,10 @@ def main(argv: list[str] | None = None) -> int:
     if options.compare and options.sheet != "builder":
         parser.error(f"--compare is {options.compare!r}; only the sheet builder compares")
     cells = tuple(_cell(parser, text) for text in options.cell or [])
+    if cells and options.sheet == "host":
+        parser.error("--cell is given; the sheet host has one case of its own")
+    if options.sheet == "combine" and any(cell.decode or not cell.prefill for cell in cells):
+        parser.error(f"--cell is {options.cell}; the combine has prefill tokens alone: 0,PREFILL,LENGTH")
     if backend.INTERPRET or not backend.HAS_GPU:
         print(
             "python -m c128a.bench needs an NVIDIA GPU: interpreted kernels have no meaningful times", file=sys.stderr

@@ -30,7 +30,8 @@ FLUSH_BYTES = 128 * 2**20
 COLD_LAUNCHES = 10
 IN_GRAPH = 50
 EVENT_US = 0.5  # resolution of a CUDA event: a single launch carries no finer digit
-RESOLUTION_US = {"warm": 2 * EVENT_US / IN_GRAPH, "cold": 2 * EVENT_US / COLD_LAUNCHES}  # a difference of two times
+# The finest step of one sample: of a kernel a difference of two times, of the host far less than its calls vary by.
+RESOLUTION_US = {"warm": 2 * EVENT_US / IN_GRAPH, "cold": 2 * EVENT_US / COLD_LAUNCHES, "host": 0.01}
 # Student's t, two-sided 99 %, by degrees of freedom.
 T_99 = {2: 9.925, 3: 5.841, 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499, 8: 3.355, 9: 3.25, 10: 3.169, 11: 3.106}
 

@@ -67,7 +67,7 @@ def _(get_typed, page, set_seq, set_slid, state):
         set_slid(value)
         set_seq(value)
 
-    slider = page.token_slider(get_typed(), _slide, label="Longest sequence", most=state.MAX_TOKENS)
+    slider = page.Still(page.token_slider(get_typed(), _slide, label="Longest sequence", most=state.MAX_TOKENS))
     return (slider,)
 
 
@@ -78,7 +78,7 @@ def _(get_slid, page, set_seq, set_typed, state):
             set_typed(value)
             set_seq(value)
 
-    number = page.token_input(get_slid(), _type, label="exactly", least=0, most=state.MAX_TOKENS)
+    number = page.Still(page.token_input(get_slid(), _type, label="exactly", least=0, most=state.MAX_TOKENS))
     return (number,)
 
 

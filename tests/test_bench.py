@@ -29,9 +29,11 @@ def test_without_a_gpu_nothing_is_timed(capsys):
         (["builder", "--repeats", "2"], "--repeats is 2; it must be at least 3"),
         (["host", "--processes", "2"], "--processes is 2; it must be between 3 and 12"),
         (["host", "--compare", "json:loads"], "--compare is 'json:loads'; only the sheet builder compares"),
+        (["host", "--cell", "1,0,4096"], "--cell is given; the sheet host has one case of its own"),
+        (["combine", "--cell", "64,2048,4096"], "the combine has prefill tokens alone: 0,PREFILL,LENGTH"),
         (["rows"], "invalid choice"),
     ],
-    ids=["two-numbers", "no-rows", "repeats", "processes", "compare", "sheet"],
+    ids=["two-numbers", "no-rows", "repeats", "processes", "compare", "host-cell", "combine-cell", "sheet"],
 )
 def test_bad_arguments_end_with_status_2_and_the_reason(arguments, message, capsys):
     with pytest.raises(SystemExit) as ended:

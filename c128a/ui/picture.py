@@ -81,7 +81,7 @@ def _with_csv(spec: Spec) -> Spec:
 
 
 def _csv_format(rows: Rows) -> Spec:
-    numbers = [name for name, value in rows[0].items() if isinstance(value, int | float)]
+    numbers = [name for name in rows[0] if all(isinstance(row[name], int | float | None) for row in rows)]
     return {"type": "csv", "parse": dict.fromkeys(numbers, "number")}
 
 

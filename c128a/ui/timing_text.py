@@ -16,7 +16,7 @@ from c128a.ui.timing_runs import BATCHES, CAPACITY, Run
 from c128a.units import human_bytes
 from c128a.width import loop_trips
 
-RESOLUTION = {"warm": 0.01, "cold": 0.1}  # µs: 0.5 of a CUDA event over 50 launches, and over 10 twice
+RESOLUTION = {"warm": 0.02, "cold": 0.1}  # µs: 0.5 of a CUDA event, twice, over 50 launches and over 10
 SAME = 1.1  # two times that differ by less are called the same in a sentence
 VARIANTS = {  # names in the tables, which have a line for each
     "row_loop_fixed": "row loop, fixed width",

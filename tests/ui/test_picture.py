@@ -40,5 +40,8 @@ def test_long_data_travels_as_csv_with_the_format_to_read_it():
         {"seq": str(row["seq"]), "name": row["name"]} for row in rows
     ]
     assert sent["data"] == {"name": "here", "format": {"type": "csv", "parse": {"seq": "number"}}}
+    holes = [row | {"seq": row["seq"] or None} for row in rows]  # the first is missing: the column still holds numbers
+    again = json.loads(picture.Picture(picture.frame(chart()), here=holes).to_json())
+    assert again["data"] == sent["data"] and again["datasets"]["here"].splitlines()[1] == ',"row 0, of many"'
     short = json.loads(picture.Picture(picture.frame(chart()), here=rows[1:]).to_json())
     assert short["datasets"]["here"] == rows[1:] and short["data"] == {"name": "here"}
