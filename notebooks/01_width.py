@@ -23,8 +23,8 @@ app = marimo.App(width="full", app_title="How wide must a row be?", html_head_fi
 def _():
     import marimo as mo
 
+    from c128a.case import PRESETS
     from c128a.ui import page, state, width_costs, width_data, width_text, width_view
-    from c128a.ui.presets import PRESETS
     from c128a.width import POLICIES
 
     return POLICIES, PRESETS, mo, page, state, width_costs, width_data, width_text, width_view

@@ -24,8 +24,8 @@ def _():
     import marimo as mo
 
     from c128a import records
+    from c128a.case import PRESETS
     from c128a.ui import page, state, timing_data, timing_live, timing_page, timing_runs, timing_text
-    from c128a.ui.presets import PRESETS
 
     return PRESETS, mo, page, records, state, timing_data, timing_live, timing_page, timing_runs, timing_text
 

@@ -25,8 +25,8 @@ from sitebuild import browser, index, jupyter, static
 from sitebuild.cases import IN_BROWSER, JUPYTER, LIVE, Case, cases
 from sitebuild.run import run
 
+from c128a.case import PRESETS
 from c128a.ui.page import PAGES
-from c128a.ui.presets import PRESETS
 
 
 def build(site: Path, presets: tuple[str, ...]) -> list[Case]:

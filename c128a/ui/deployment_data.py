@@ -14,13 +14,13 @@ from typing import Any
 
 import pandas as pd
 
+from c128a.case import PRESETS
 from c128a.deployment import Deployment, check
+from c128a.deployment.releases import RELEASES
 from c128a.deployment.serve_args import ServeLine
 from c128a.deployment.serving import CONSUMERS, GRAPHS, RATIO
 from c128a.deployment.step_cost import StepCost
-from c128a.releases import RELEASES
 from c128a.ui import state
-from c128a.ui.presets import PRESETS
 from c128a.width import sequence_range
 
 OWN = "own"  # in place of a release: a builder with a layout and a policy of its own

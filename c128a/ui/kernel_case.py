@@ -18,7 +18,7 @@ from typing import Literal, get_args
 
 from c128a.layout import Layout, RowLayout
 from c128a.tiles import Tile, tile_shape
-from c128a.trace import Kind, Launch, Store, row_loop_trip, tiled_grid, tiled_program
+from c128a.ui.old_trace import Kind, Launch, Store, row_loop_trip, tiled_grid, tiled_program
 from c128a.width import Policy, active_topk_width, capacity_width, loop_trips, required_width
 
 KV_BLOCK = 256  # tokens per KV block, as vLLM pages them

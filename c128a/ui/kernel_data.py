@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from c128a.layout import ITEMSIZE
-from c128a.trace import Store, path
 from c128a.ui.kernel_case import Kernel, KernelCase
+from c128a.ui.old_trace import Store, path
 
 
 def trace_frame(case: KernelCase, stores: list[Store]) -> pd.DataFrame:

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 
-from c128a.trace import Lane, State
 from c128a.ui.kernel_case import KERNEL_TITLE, Kernel, View
 from c128a.ui.kernel_run import Output
 from c128a.ui.kernel_source import body, branch, find
 from c128a.ui.kernel_style import CLOSE_UP
 from c128a.ui.kernel_view import COLOUR, Box
 from c128a.ui.kernel_way import way
+from c128a.ui.old_trace import Lane, State
 
 LABELS = {
     "statement": "this statement",

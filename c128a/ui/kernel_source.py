@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from c128a.trace import Kind
 from c128a.ui.kernel_case import Kernel
+from c128a.ui.old_trace import Kind
 
 _FUNCTION: dict[Kernel, str] = {"row_loop": "_row_loop", "tiled": "tiled"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from c128a.trace import Store
 from c128a.ui.kernel_case import STEP, Kernel, KernelCase, View
+from c128a.ui.old_trace import Store
 
 
 def lead(view: View) -> str:

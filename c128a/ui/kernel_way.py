@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from c128a.trace import Kind, Path, path
 from c128a.ui.kernel_case import STEP, Kernel, KernelCase, View
 from c128a.ui.kernel_source import Statement, statements
+from c128a.ui.old_trace import Kind, Path, path
 
 NOTHING = "–"  # where the kernel has no value
 

@@ -17,8 +17,8 @@ from typing import Any
 import marimo as mo
 import pandas as pd
 
+from c128a.case import PRESETS
 from c128a.ui import state, theme
-from c128a.ui.presets import PRESETS
 
 # File name, name in the header.
 PAGES = {

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from c128a.case import PRESETS
 from c128a.layout import LAYOUTS
-from c128a.ui.presets import PRESETS
 from c128a.width import POLICIES
 
 Value = int | str

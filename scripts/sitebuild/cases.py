@@ -8,8 +8,8 @@ from pathlib import Path
 
 from marimo._environments import script_metadata
 
+from c128a.case import PRESETS
 from c128a.ui.page import PAGES
-from c128a.ui.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 IN_BROWSER = ("01_width", "02_layout", "03_kernel", "06_deployment")  # these compute without torch

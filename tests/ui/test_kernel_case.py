@@ -2,9 +2,9 @@
 
 import pytest
 
-from c128a.trace import path
 from c128a.ui import kernel_controls, kernel_run
 from c128a.ui.kernel_case import FAULTS, KERNELS, STEP, KernelCase
+from c128a.ui.old_trace import path
 
 kernels = pytest.mark.parametrize("kernel", KERNELS)
 

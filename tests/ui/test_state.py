@@ -4,8 +4,8 @@ import urllib.parse
 
 import pytest
 
+from c128a.case import PRESETS
 from c128a.ui import state
-from c128a.ui.presets import PRESETS
 
 FIELDS = state.shared_fields()
 
