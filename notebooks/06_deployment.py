@@ -23,8 +23,11 @@ app = marimo.App(width="full", app_title="Is my deployment safe?", html_head_fil
 def _():
     import marimo as mo
 
+    import c128a.deployment as cli
     from c128a import records
-    from c128a.deployment import cli, serve_args, serving, step_cost
+    from c128a.deployment import findings as serving
+    from c128a.deployment import serve as serve_args
+    from c128a.deployment import step_cost
     from c128a.ui import deployment_data, deployment_view, page, state
 
     return cli, deployment_data, deployment_view, mo, page, records, serve_args, serving, state, step_cost

@@ -2,8 +2,9 @@
 
 `check` takes what an operator sets and the vLLM release, or a layout and a policy, and answers with the capacity, the
 bytes of the buffers, the widths that can occur, what to warm up or capture, and the incidents that apply.
+`read_serve_line` takes the arguments of `check` from a pasted command line, compose file or manifest.
 
->>> check(release="0.27.1").verdict, check(release="0.30.0").verdict
+>>> check(release="0.27.1").verdict, check(release="0.34.0").verdict
 ('danger', 'safe')
 >>> check(release="0.27.1").findings[0].title
 'Rows move under the captured graph'
@@ -12,34 +13,54 @@ bytes of the buffers, the widths that can occur, what to warm up or capture, and
 from __future__ import annotations
 
 import dataclasses
+import operator
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from c128a.deployment import builder_hazards, reader_hazards
-from c128a.deployment.provision import Buffer, WarmUp, buffers, warm_up
-from c128a.deployment.serving import CONSUMERS, GRAPHS, RATIO, SEVERITIES, Consumer, Finding, Graph, Setup
-from c128a.layout import LAYOUTS, Layout
-from c128a.releases import release_of
-from c128a.width import POLICIES, Policy, capacity_width
+from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, MAX_MODEL_LEN
+from c128a.deployment.findings import CONSUMERS as CONSUMERS
+from c128a.deployment.findings import GRAPHS as GRAPHS
+from c128a.deployment.findings import MODELS, POLICY_NAMES, SEVERITIES, Consumer, Finding, Graph, Model, Setup, findings
+from c128a.deployment.releases import RELEASES as RELEASES
+from c128a.deployment.releases import release_of as release_of
+from c128a.deployment.serve import ServeLine as ServeLine
+from c128a.deployment.serve import read_serve_line as read_serve_line
+from c128a.layout import ITEMSIZE, LAYOUTS, Layout
+from c128a.width import POLICIES, TOPK_ALIGNMENT, Policy, capacity_width
 
-Verdict = Literal["danger", "warning", "safe"]
+Verdict = Literal["danger", "warning", "safe", "unknown"]
 
-RULES = (
-    reader_hazards.moving_rows,
-    builder_hazards.capacity,
-    reader_hazards.contiguous_rows,
-    reader_hazards.stale_columns,
-    reader_hazards.block_of_columns,
-    builder_hazards.large_offsets,
-    builder_hazards.warmup_list,
-    builder_hazards.batch_invariance,
-    reader_hazards.unknown_reader,
-    builder_hazards.decode_split,
-    builder_hazards.compiling,
-    builder_hazards.default_width,
-    builder_hazards.full_width,
-)
+# The least and the most of each size. Sixteen times the longest context of the model: more is a slip of the pen.
+BOUNDS: dict[str, tuple[int, int]] = {
+    "max_model_len": (1, 2**24),
+    "max_num_batched_tokens": (1, 2**24),
+    "max_num_seqs": (1, 2**20),
+    "num_speculative_tokens": (0, 1024),
+    "block_size": (COMPRESS_RATIO, 2**20),
+    "capacity": (1, 2**17),
+}
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One int32 buffer: its shape with this package's builder, and its bytes there and with the released builder."""
+
+    name: str
+    rows: int
+    columns: int
+    bytes: int
+    released_bytes: int
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """Something to do before the first request: what, with which values, and why."""
+
+    what: str
+    values: tuple[int, ...]
+    why: str
 
 
 @dataclass(frozen=True)
@@ -50,6 +71,7 @@ class Deployment:
     buffers: tuple[Buffer, ...]
     warm_up: tuple[WarmUp, ...]
     findings: tuple[Finding, ...]  # the gravest first
+    unread: tuple[str, ...]  # what is not known of the deployment and could change the verdict
 
     @property
     def capacity(self) -> int:
@@ -73,7 +95,9 @@ class Deployment:
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest severity found; "safe" where there is nothing but information."""
+        """ "unknown" while something is unread that could change it, else the gravest severity; "safe" is none."""
+        if self.unread:
+            return "unknown"
         worst = self.findings[0].severity if self.findings else "info"
         return "safe" if worst == "info" else worst
 
@@ -85,13 +109,16 @@ class Deployment:
         vLLM 0.30.0 (pitched rows of power-of-two width) with full graphs and FlashMLA on sm90: nothing dangerous found.
         """
         count = {severity: sum(f.severity == severity for f in self.findings) for severity in SEVERITIES}
+        said = "nothing dangerous found"
         if count["danger"]:
             first = self.findings[0].title
-            more = f", and {_counted(count['danger'] - 1, 'more danger')}" if count["danger"] > 1 else ""
-            return f"{self.setup}: {first[0].lower()}{first[1:]}{more}."
-        if count["warning"]:
-            return f"{self.setup}: right as it is, with {_counted(count['warning'], 'warning')}."
-        return f"{self.setup}: nothing dangerous found."
+            more = "" if count["danger"] == 1 else f", and more dangers: {count['danger'] - 1}"
+            said = f"{first[0].lower()}{first[1:]}{more}"
+        elif count["warning"]:
+            said = f"right as it is, with warnings: {count['warning']}"
+        if self.unread:
+            said = f"not enough was read to say; in what was read, {said}"
+        return f"{self.setup}: {said}."
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -102,18 +129,20 @@ class Deployment:
             "capacity": self.capacity,
             "widths": self.widths,
             "decode_rows": self.setup.decode_rows,
+            "table_blocks": self.setup.table_blocks,
             "reserved_bytes": self.reserved_bytes,
             "released_bytes": self.released_bytes,
         }
 
 
 def check(
-    max_model_len: int = 1_048_576,
+    max_model_len: int = MAX_MODEL_LEN,
     max_num_batched_tokens: int = 8192,
     max_num_seqs: int = 512,
     *,
     num_speculative_tokens: int = 0,
-    block_size: int = 256,
+    speculative_method: str | None = None,
+    block_size: int = KV_BLOCK_SIZE,
     graph: Graph = "full",
     consumer: Consumer = "flashmla_sm90",
     layout: Layout | None = None,
@@ -122,13 +151,16 @@ def check(
     capacity: int | None = None,
     warmup_widths: Iterable[int] | None = None,
     batch_invariant: bool = False,
+    model: Model = "V4",
+    unread: Iterable[str] = (),
 ) -> Deployment:
     """What the index rows of a deployment need, and what can go wrong with them.
 
     max_model_len and block_size in tokens, capacity and warmup_widths in columns. The default sizes are those of the
     run that PR #50004 was measured with, full graphs are vLLM's own default. Give `release`, or `layout` and `policy`
     for a builder of your own. `capacity` is for buffers that were not sized from max_model_len, as with a context
-    length fitted to the memory at start-up.
+    length fitted to the memory at start-up. `unread` says in sentences what else the deployment sets and nobody read:
+    while there is any, the verdict is "unknown".
 
     Raises ValueError for numbers out of range, unknown names, and a release given together with a layout or a policy.
 
@@ -136,56 +168,136 @@ def check(
     >>> found.incident, found.severity
     (3, 'danger')
     """
-    for name, value, least in (
-        ("max_model_len", max_model_len, 1),
-        ("max_num_batched_tokens", max_num_batched_tokens, 1),
-        ("max_num_seqs", max_num_seqs, 1),
-        ("num_speculative_tokens", num_speculative_tokens, 0),
-        ("capacity", 1 if capacity is None else capacity, 1),
-    ):
-        if value < least:
-            raise ValueError(f"{name} is {value}; it must be at least {least}")
-    if block_size < RATIO or block_size % RATIO:
+    sizes = {
+        "max_model_len": _whole("max_model_len", max_model_len),
+        "max_num_batched_tokens": _whole("max_num_batched_tokens", max_num_batched_tokens),
+        "max_num_seqs": _whole("max_num_seqs", max_num_seqs),
+        "num_speculative_tokens": _whole("num_speculative_tokens", num_speculative_tokens),
+        "block_size": _whole("block_size", block_size),
+    }
+    sizes["capacity"] = capacity_width(max_model_len) if capacity is None else _whole("capacity", capacity)
+    if block_size % COMPRESS_RATIO:
         raise ValueError(
-            f"block_size is {block_size}; it must be a multiple of {RATIO} tokens, so that a KV block holds whole "
-            "compressed entries"
+            f"block_size is {block_size}; it must be a multiple of {COMPRESS_RATIO} tokens, so that a KV block holds "
+            "whole compressed entries"
         )
-    _one_of("graph", graph, GRAPHS)
-    _one_of("consumer", consumer, CONSUMERS)
     if release is None and (layout is None or policy is None):
         raise ValueError("give a release, or both a layout and a policy")
     if release is not None and not (layout is None and policy is None):
-        raise ValueError(f"release {release} sets the layout and the policy; give the one or the other")
+        raise ValueError(f"release is {release!r} and sets the layout and the policy; give the one or the other")
     known = None if release is None else release_of(release)
-    layout = known.layout if known else layout
-    policy = known.policy if known else policy
-    _one_of("layout", layout, LAYOUTS)
-    _one_of("policy", policy, POLICIES)
+    layout, policy = (known.layout, known.policy) if known else (layout, policy)
+    for name, value, choices in (
+        ("graph", graph, GRAPHS),
+        ("consumer", consumer, CONSUMERS),
+        ("model", model, MODELS),
+        ("layout", layout, LAYOUTS),
+        ("policy", policy, POLICIES),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}")
     assert layout is not None and policy is not None  # for the type checker: both were just looked up
     setup = Setup(
-        max_model_len=max_model_len,
-        max_num_batched_tokens=max_num_batched_tokens,
-        max_num_seqs=max_num_seqs,
-        num_speculative_tokens=num_speculative_tokens,
-        block_size=block_size,
+        **sizes,
+        speculative_method=speculative_method,
         graph=graph,
         consumer=consumer,
         layout=layout,
         policy=policy,
         release=known,
-        capacity=capacity_width(max_model_len) if capacity is None else capacity,
-        warmup_widths=None if warmup_widths is None else tuple(sorted(set(warmup_widths))),
+        warmup_widths=None if warmup_widths is None else _widths(warmup_widths, sizes["capacity"]),
         batch_invariant=batch_invariant,
+        model=model,
     )
-    found = [finding for rule in RULES for finding in rule(setup)]
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Deployment(setup, buffers(setup), warm_up(setup), tuple(found))
+    newer = f"vLLM {known.name} is newer than {RELEASES[-1].name}, the newest whose builder was read." if known else ""
+    unread = (*unread, newer) if known and not known.known else tuple(unread)
+    return Deployment(setup, _buffers(setup), _warm_up(setup), findings(setup), unread)
 
 
-def _one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}")
+def _whole(name: str, value: Any) -> int:
+    """A size within its bounds."""
+    least, most = BOUNDS[name]
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most:
+        shown = f"{number:,}" if isinstance(value, int) and abs(number) < 2**80 else f"a {type(value).__name__}"
+        raise ValueError(f"{name} is {shown}; it must be a whole number from {least:,} to {most:,}")
+    return number
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _widths(given: Iterable[int], capacity: int) -> tuple[int, ...]:
+    """Warm-up widths, ascending. A list of powers of two may end at the first that is no less than the capacity."""
+    most = max(TOPK_ALIGNMENT, 1 << (capacity - 1).bit_length())
+    widths = tuple(sorted(set(given)))
+    odd = [w for w in widths if isinstance(w, bool) or not 1 <= w <= most or (w % TOPK_ALIGNMENT and w != capacity)]
+    if odd:
+        named = ", ".join(str(width)[:20] for width in odd[:5])
+        raise ValueError(f"warmup_widths has {named}; each must be a multiple of {TOPK_ALIGNMENT} from 128 to {most:,}")
+    return widths
+
+
+def _buffers(setup: Setup) -> tuple[Buffer, ...]:
+    """The buffers of a builder, those that grow with the batch.
+
+    The released one holds max_num_batched_tokens rows for decode as well as for prefill. This package's holds as many
+    decode rows as a step can have, the first of them on the last prefill row: no step needs both.
+    """
+    tokens, columns, rows = setup.max_num_batched_tokens, setup.capacity, setup.decode_rows
+    full = tokens * columns * ITEMSIZE
+    return (
+        Buffer("decode rows", rows - 1, columns, (rows - 1) * columns * ITEMSIZE, full),
+        Buffer("prefill rows", tokens, columns, full, full),
+        Buffer("decode lens", rows, 1, rows * ITEMSIZE, tokens * ITEMSIZE),
+        Buffer("request ids", rows, 1, rows * ITEMSIZE, tokens * ITEMSIZE),
+    )
+
+
+def _warm_up(setup: Setup) -> tuple[WarmUp, ...]:
+    """What to warm up or capture, so that no request waits for a compilation and no graph meets a foreign stride."""
+    widths = tuple(setup.widths)
+    todo = [WarmUp("widths", widths, f"all that a {POLICY_NAMES[setup.policy]} can be")]
+    if setup.graph == "full" and setup.layout == "packed" and setup.adaptive:
+        todo.append(WarmUp("a graph for each width", widths, "packed rows are right only in the graph of their width"))
+    elif setup.graph == "full":
+        todo.append(WarmUp("graphs at the capacity", (setup.capacity,), "the row stride is the same in every step"))
+    if setup.release and setup.release.variants[1] > 1:  # its kernel leaves counts and strides to Triton
+        counts = tuple(count for count in (1, 2, 16) if count <= setup.decode_rows)
+        todo.append(WarmUp("decode rows", counts, "Triton compiles apart a count of 1, a multiple of 16, and the rest"))
+        why = "a row stride that 16 does not divide is another variant"
+        todo.append(WarmUp("block-table columns", (setup.table_blocks,), why))
+    return tuple(todo)
+
+
+def command(found: Deployment, *, width: int | None = None) -> str:
+    """The command that repeats a check, every value written out; over several lines where a width is given.
+
+    >>> print(command(check(33_792, release="0.30.0"))[:72])
+    python -m c128a.deployment --release 0.30.0 --max-model-len 33792 --max-
+    """
+    setup = found.setup
+    builder = (
+        ["--release", setup.release.name] if setup.release else ["--layout", setup.layout, "--policy", setup.policy]
+    )
+    options = [builder]
+    for name in ("max_model_len", "max_num_batched_tokens", "max_num_seqs", "num_speculative_tokens", "block_size"):
+        options.append([f"--{name.replace('_', '-')}", str(getattr(setup, name))])
+    options += [["--graph", setup.graph], ["--consumer", setup.consumer]]
+    if setup.speculative_method:
+        options.append(["--speculative-method", setup.speculative_method])
+    if setup.capacity != capacity_width(setup.max_model_len):
+        options.append(["--capacity", str(setup.capacity)])
+    if setup.warmup_widths is not None:
+        options.append(["--warmup-widths", *(str(listed) for listed in setup.warmup_widths)])
+    if setup.batch_invariant:
+        options.append(["--batch-invariant"])
+    if setup.model != "V4":
+        options.append(["--model", setup.model])
+    lines = ["python -m c128a.deployment"]
+    for option in options:
+        text = shlex.join(option)
+        if width is not None and len(lines[-1]) + len(text) + 3 > width:  # " \" ends a line that goes on
+            lines.append("   ")
+        lines[-1] += f" {text}"
+    return " \\\n".join(lines)

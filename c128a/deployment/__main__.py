@@ -1,5 +1,235 @@
-"""`python -m c128a.deployment`: the check for a terminal or for CI."""
+"""`python -m c128a.deployment`: the check for a terminal or for CI, as text or JSON. Torch-free.
 
-from c128a.deployment.cli import main
+Exit status: 0 nothing dangerous, 1 something dangerous, 2 wrong usage or no serve command, 3 not enough read to say, or
+an internal error.
+"""
 
-raise SystemExit(main())
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from c128a.account import MODELS
+from c128a.deployment import BOUNDS, Deployment, check
+from c128a.deployment.findings import CONSUMERS, GRAPHS
+from c128a.deployment.findings import MODELS as MODEL_NAMES
+from c128a.deployment.releases import RELEASES
+from c128a.deployment.serve import LIMIT, METHODS, ServeLine, human_int, read_serve_line
+from c128a.deployment.step_cost import TYPICAL_LEN, StepCost, step_costs
+from c128a.layout import LAYOUTS
+from c128a.records import load_all
+from c128a.units import human_bytes
+from c128a.width import POLICIES
+
+SIGNS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour
+PLAIN = str.maketrans({"✖": "x", "▲": "!", "●": "-", "×": "x", "µ": "u", "→": "=>", "…": "...", "³": "3", "¹": "1"})
+
+OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--release", {"help": f"vLLM version, {RELEASES[0].name} to {RELEASES[-1].name}"}),
+    ("--layout", {"choices": LAYOUTS, "help": "row layout, for a builder of your own"}),
+    ("--policy", {"choices": POLICIES, "help": "width policy, for a builder of your own"}),
+    ("--max-model-len", {"type": human_int, "metavar": "TOKENS", "help": "as in vLLM: 1M = 1,048,576, 128k = 128,000"}),
+    ("--max-num-batched-tokens", {"type": human_int, "metavar": "TOKENS"}),
+    ("--max-num-seqs", {"type": int, "metavar": "N"}),
+    ("--num-speculative-tokens", {"type": int, "metavar": "K"}),
+    ("--speculative-method", {"choices": METHODS, "help": "how they are drafted"}),
+    ("--block-size", {"type": int, "metavar": "TOKENS", "help": "tokens per KV block"}),
+    ("--graph", {"choices": GRAPHS, "help": "CUDA graphs; full: a graph holds the decode attention"}),
+    ("--consumer", {"choices": CONSUMERS, "help": "the sparse decode kernel that reads the rows"}),
+    ("--model", {"choices": MODEL_NAMES, "help": "V4.1 and other models have no C128A layers"}),
+    ("--capacity", {"type": int, "metavar": "COLUMNS", "help": "columns, where not sized from max-model-len"}),
+    ("--warmup-widths", {"type": int, "nargs": "*", "metavar": "COLUMNS", "help": "widths that are warmed up"}),
+    ("--batch-invariant", {"action": "store_true", "default": None, "help": "results independent of the batch"}),
+)
+
+
+class _Usage(Exception):  # noqa: N818 - it becomes exit status 2
+    """Wrong usage, told in one sentence."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _Usage(message)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the check from the command line; the exit status says whether something is dangerous."""
+    try:
+        status, text = _answer(sys.argv[1:] if argv is None else argv)
+    except _Usage as error:
+        status, text = 2, ""
+        _complain(str(error))
+    except Exception as error:  # no traceback for an operator, and no word of the text that was pasted
+        status, text = 3, ""
+        _complain(f"internal error, {type(error).__name__}: nothing was decided")
+    return _write(text) or status
+
+
+def _answer(argv: list[str]) -> tuple[int, str]:
+    """Exit status and report of one call."""
+    parser = _parser()
+    arguments, unknown = parser.parse_known_args(argv)
+    if arguments.help:
+        return 0, parser.format_help()
+    if unknown:
+        names = ", ".join(word.partition("=")[0] for word in unknown if word.startswith("-"))
+        raise _Usage(f"unknown arguments{': ' + names if names else ''}; quote the text that follows --serve")
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    as_json, typical = given.pop("json"), given.pop("typical_len")
+    del given["help"]
+    if not 1 <= typical <= BOUNDS["max_model_len"][1]:
+        raise _Usage(f"typical-len is {typical:,}; it must be from 1 to {BOUNDS['max_model_len'][1]:,}")
+    try:
+        found, line = _checked(given)
+    except ValueError as error:
+        raise _Usage(str(error)) from None
+    try:
+        costs = step_costs(found.setup, load_all(), typical_len=typical)
+    except (OSError, ValueError) as error:  # a record that cannot be read changes no verdict
+        costs = ()
+        _complain(f"no cost of a step: {error}")
+    status = {"danger": 1, "unknown": 3}.get(found.verdict, 0)
+    if not as_json:
+        return status, report(found, line, costs) + "\n"
+    answer = {**found.as_dict(), "step_costs": [dataclasses.asdict(cost) for cost in costs]}
+    if line:
+        answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
+    return status, json.dumps(answer, indent=2) + "\n"
+
+
+def _checked(given: dict[str, Any]) -> tuple[Deployment, ServeLine | None]:
+    """The check of what was given on the command line, over what a pasted text sets."""
+    pasted = given.pop("serve", None)
+    if pasted is None:
+        return check(**given), None
+    if pasted == "-":
+        pasted = sys.stdin.read(LIMIT + 1) if sys.stdin else ""
+    line = read_serve_line(pasted)
+    unread = [f"{name}: {why}." for name, why in line.unread.items() if name not in given]
+    image, builder = line.values.pop("release", None), {"release", "layout", "policy"} & given.keys()
+    if image and not builder:
+        given["release"] = image
+    elif image and image != given.get("release"):
+        unread.append(f"release: the image is of {image}, and you gave another builder.")
+    return check(**{**line.assumed, **line.values, **given}, unread=unread), line
+
+
+def _complain(sentence: str) -> None:
+    """One sentence on standard error, where there is one; what a terminal could take for a command is escaped."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"python -m c128a.deployment: error: {_printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def _write(text: str) -> int:
+    """Write to standard output whatever it can show; 2 where it takes nothing, 0 where the reader has read enough."""
+    if not text or sys.stdout is None:
+        return 0
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        text = text.translate(PLAIN).encode("ascii", "backslashreplace").decode()
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        if isinstance(error, BrokenPipeError):
+            return 0
+        _complain(f"the answer cannot be written: {error.strerror}")
+        return 2
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
+def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[StepCost] = ()) -> str:
+    """The answer as text, at most 100 columns wide; what was not read and could change it comes first."""
+    setup = found.setup
+    parts = ["not read, and it could change the verdict"] if found.unread else []
+    parts += [_wrapped(f"  ? {unread}") for unread in found.unread]
+    verdict = "NOT ENOUGH READ TO SAY" if found.verdict == "unknown" else found.verdict.upper()
+    parts += [textwrap.fill(f"{verdict}  {found.sentence}", 100, subsequent_indent="    "), ""]
+    parts += [
+        f"capacity   {found.capacity:,} columns, sequences of up to {setup.longest_sequence:,} tokens, block tables of "
+        f"{setup.table_blocks:,}",
+        "",
+        f"buffers    {'rows × columns':>18}   {'this package':>12}   {'released':>12}",
+    ]
+    for buffer in found.buffers:
+        shape = f"{buffer.rows:,} × {buffer.columns:,}"
+        ours, released = human_bytes(buffer.bytes), human_bytes(buffer.released_bytes)
+        parts.append(f"  {buffer.name:<12} {shape:>14}   {ours:>12}   {released:>12}")
+    parts += [
+        f"  {'together':<27}   {human_bytes(found.reserved_bytes):>12}   {human_bytes(found.released_bytes):>12}",
+        "",
+        "warm up",
+    ]
+    for todo in found.warm_up:
+        listed = [f"{value:,}" for value in todo.values]
+        values = ", ".join(listed) if len(listed) <= 8 else f"{len(listed)} of them"
+        parts.append(_wrapped(f"  {todo.what}: {values} ({todo.why})"))
+    parts += ["", "findings" if found.findings else "findings   none"]
+    for finding in found.findings:
+        incident = f", incident {finding.incident}" if finding.incident else ""
+        parts += [
+            f"  {SIGNS[finding.severity]} {finding.severity.upper()}  {finding.title}  [{finding.code}{incident}]",
+            _wrapped(f"      {finding.why}"),
+            _wrapped(f"      → {finding.setting}"),
+        ]
+    if costs:
+        parts += ["", "cost of a full step", *(_cost_line(cost) for cost in costs)]
+    if line is not None:
+        parts += ["", "command line", _wrapped(f"  read: {', '.join(line.sources.values()) or 'nothing'}")]
+        parts.append(_wrapped(f"  not read: {', '.join(line.not_read) or 'nothing'}"))
+        parts += [_wrapped(f"  note: {note}") for note in line.notes]
+    return _printable("\n".join(parts))
+
+
+def _cost_line(cost: StepCost) -> str:
+    case = f"{cost.step}, {cost.case}: {cost.rows:,} rows at {cost.max_seq_len:,} tokens, {cost.width:,} columns"
+    if cost.builder_us is None:
+        return _wrapped(f"  {case}: {cost.basis}")
+    times = f"builder {cost.builder_us:.3g} µs"
+    if cost.combine_us is not None:
+        steps = ", ".join(f"{name} {cost.total_us(name):,.0f} µs" for name in MODELS)
+        times += f", combine {cost.combine_us:.3g} µs a C128A layer; together {steps}"
+    return _wrapped(f"  {case}: {times} ({cost.basis}; {'; '.join(cost.records)})")
+
+
+def _wrapped(text: str) -> str:
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.fill(text, 100, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="python -m c128a.deployment",
+        description="Is a DeepSeek-V4 deployment in a dangerous corner of the C128A index rows?",
+        epilog="Exit status: 0 nothing dangerous, 1 something dangerous, 2 wrong usage or no serve command, 3 not "
+        "enough read to say, or an internal error. What is not given: the sizes of the run of PR #50004 (1,048,576 "
+        "tokens, 8,192 batch tokens, 512 sequences), no speculative tokens, KV blocks of 256 tokens, full graphs as "
+        "vLLM's default is, FlashMLA on sm90.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action="store_true", help="show this text")
+    for name, options in OPTIONS:
+        parser.add_argument(name, **options)
+    typical = f"length of the typical case of the step costs, {TYPICAL_LEN:,} by default"
+    parser.add_argument("--typical-len", type=human_int, default=TYPICAL_LEN, metavar="TOKENS", help=typical)
+    parser.add_argument("--serve", metavar="TEXT", help="a serve command, compose file or manifest, or - for stdin")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

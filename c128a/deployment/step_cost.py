@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from c128a.account import MODELS
-from c128a.deployment.serving import RATIO, Setup
+from c128a.case import COMPRESS_RATIO as RATIO
+from c128a.deployment.findings import Setup
 from c128a.measured import Estimate, Point, Series, UnmeasuredError
 from c128a.records import Record
 from c128a.width import active_topk_width, required_width

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, get_args
 
+from c128a.deployment.releases import release_of
 from c128a.layout import Layout
-from c128a.releases import release_of
 
 MODULE = "vllm.models.deepseek_v4.sparse_mla"
 FUNCTION = "build_c128a_topk_metadata"

@@ -14,11 +14,12 @@ from typing import Any
 
 import pandas as pd
 
+from c128a.case import COMPRESS_RATIO as RATIO
 from c128a.case import PRESETS
 from c128a.deployment import Deployment, check
+from c128a.deployment.findings import CONSUMERS, GRAPHS
 from c128a.deployment.releases import RELEASES
-from c128a.deployment.serve_args import ServeLine
-from c128a.deployment.serving import CONSUMERS, GRAPHS, RATIO
+from c128a.deployment.serve import ServeLine
 from c128a.deployment.step_cost import StepCost
 from c128a.ui import state
 from c128a.width import sequence_range
@@ -26,7 +27,7 @@ from c128a.width import sequence_range
 OWN = "own"  # in place of a release: a builder with a layout and a policy of its own
 RELEASE_NAMES = {
     **{release.name: f"vLLM {release.name}" for release in RELEASES},
-    "0.30.0": "vLLM 0.30.0 or later",
+    "0.34.0": "vLLM 0.34.0 or later",
     OWN: "a builder of your own",
 }
 # Arguments of check -> names in the address.
@@ -58,6 +59,8 @@ class Widths:
             return ""
         if not re.fullmatch(r"\s*[0-9]{1,6}(\s*,\s*[0-9]{1,6}){0,127}\s*", text):
             raise ValueError("it must be widths in columns with commas between them, at most 128 of them")
+        if any(not int(part) or int(part) % 128 for part in text.split(",")):
+            raise ValueError("it must be widths in columns, each a multiple of 128")
         return ",".join(str(width) for width in sorted({int(part) for part in text.split(",")}))
 
 
@@ -128,13 +131,17 @@ def apply_preset(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 def apply_line(values: Mapping[str, Any], line: ServeLine) -> tuple[dict[str, Any], list[str]]:
     """The settings with those of a command line over them, and a note for each that the page cannot hold.
 
-    >>> from c128a.deployment.serve_args import read_serve_line
+    >>> from c128a.deployment import read_serve_line
     >>> start, _ = state.read({}, fields())
     >>> apply_line(start, read_serve_line("vllm serve m --max-num-seqs 64 --max-model-len 2M"))[1]
     ['--max-model-len 2M: it must be a whole number from 1 to 1,048,576 on this page. Kept: 1,048,576.']
     """
     known, merged, notes = fields(), {**values, "preset": "free"}, []
+    notes += [f"Not read, and it could change the verdict: {name}: {why}." for name, why in line.unread.items()]
     for argument, value in line.values.items():
+        if argument not in NAMES:
+            notes.append(f"{line.sources[argument]}: this page has no control for it; the command has.")
+            continue
         name = NAMES[argument]
         text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
         try:

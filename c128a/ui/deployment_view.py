@@ -9,10 +9,10 @@ from html import escape
 import altair as alt
 
 from c128a.deployment import Deployment, Verdict
-from c128a.deployment.serve_args import ServeLine
-from c128a.deployment.serving import Finding, Severity, width_list
+from c128a.deployment.findings import Finding, Severity, width_list
+from c128a.deployment.releases import RELEASES
+from c128a.deployment.serve import ServeLine
 from c128a.deployment.step_cost import StepCost
-from c128a.releases import RELEASES
 from c128a.ui import state, theme
 from c128a.ui.deployment_data import buffer_rows, rows_bytes, width_rows
 from c128a.ui.picture import Picture, Spec, frame

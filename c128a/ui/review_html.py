@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from c128a.claims import SUBJECTS, Finding, Level, Verdict
-from c128a.releases import RELEASES
+from c128a.deployment.releases import RELEASES
 from c128a.ui import theme
 from c128a.width import active_topk_width
 

@@ -1,0 +1,399 @@
+"""A deployment as far as the C128A index rows care, and what there is to say about it. Torch-free.
+
+Each rule looks at a `Setup` and yields findings, or nothing. The first rules are about the kernel that reads the rows:
+it may keep the row stride and the width of a captured graph, ask for contiguous rows, or read past lens. The others
+are about the build: room, offsets, warm-up, and promises about the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from c128a.case import COMPRESS_RATIO
+from c128a.deployment.releases import Release
+from c128a.layout import Layout
+from c128a.width import Policy, capacity_width, reachable_widths, required_width
+
+Graph = Literal["eager", "piecewise", "full"]
+Consumer = Literal["flashmla_sm90", "flashmla_sm100", "flashinfer_sm120", "other"]
+Model = Literal["V4", "V4.1", "other"]
+Severity = Literal["danger", "warning", "info"]
+GRAPHS: tuple[Graph, ...] = get_args(Graph)
+CONSUMERS: tuple[Consumer, ...] = get_args(Consumer)
+MODELS: tuple[Model, ...] = get_args(Model)
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # the gravest first
+
+CONSUMER_NAMES: dict[Consumer, str] = {
+    "flashmla_sm90": "FlashMLA on sm90",
+    "flashmla_sm100": "FlashMLA on sm100",
+    "flashinfer_sm120": "FlashInfer on SM120",
+    "other": "another kernel",
+}
+POLICY_NAMES: dict[Policy, str] = {"fixed": "fixed width", "pow2": "power-of-two width", "aligned": "128-aligned width"}
+GRAPH_NAMES: dict[Graph, str] = {"eager": "no graphs", "piecewise": "piecewise graphs", "full": "full graphs"}
+
+SM120_LOOSE_ROWS = 64  # tokens; above them FlashInfer's SM120 kernel asks for contiguous rows
+ROW_BLOCK = 64  # columns; sparse decode kernels walk a row in blocks of 64, FlashMLA's sm100 head64 kernel asserts it
+DEFAULT_WIDTH = 8192  # columns that build_c128a_topk_metadata writes when it is not told a width
+INT32_CELLS = 2**31  # the first flat offset that 32-bit arithmetic cannot hold
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A deployment, complete and checked: what `c128a.deployment.check` was given, with the release resolved."""
+
+    max_model_len: int  # tokens
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    num_speculative_tokens: int
+    speculative_method: str | None  # as vLLM names it: mtp, dspark, draft_model, …
+    block_size: int  # tokens per KV block
+    graph: Graph
+    consumer: Consumer
+    layout: Layout
+    policy: Policy
+    release: Release | None  # None: the builder of this package
+    capacity: int  # columns
+    warmup_widths: tuple[int, ...] | None
+    batch_invariant: bool
+    model: Model = "V4"
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """Widths the policy can choose, ascending, in columns."""
+        return reachable_widths(self.capacity, policy=self.policy)
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether some step is narrower than the buffer: only then do packed and pitched rows differ."""
+        return len(self.widths) > 1
+
+    @property
+    def decode_query_len(self) -> int:
+        """The most query tokens of a request that counts as decode."""
+        if self.release is None:
+            return 1 + self.num_speculative_tokens
+        return self.release.decode_query_len(self.num_speculative_tokens, self.speculative_method)
+
+    @property
+    def decode_rows(self) -> int:
+        """Most decode rows of one step: a row for each query token of each sequence."""
+        return min(self.max_num_batched_tokens, self.max_num_seqs * self.decode_query_len)
+
+    @property
+    def table_blocks(self) -> int:
+        """Columns of the block table: KV blocks of the longest sequence."""
+        return -(-self.max_model_len // self.block_size)
+
+    @property
+    def longest_sequence(self) -> int:
+        """Tokens of the longest sequence whose compressed entries fit the capacity."""
+        return (self.capacity + 1) * COMPRESS_RATIO - 1
+
+    def __str__(self) -> str:
+        """The setup in one line."""
+        rows = f"{self.layout} rows of {POLICY_NAMES[self.policy]}"
+        builder = f"vLLM {self.release.name} ({rows})" if self.release else rows.capitalize()
+        return f"{builder} with {GRAPH_NAMES[self.graph]} and {CONSUMER_NAMES[self.consumer]}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about a deployment, as plain text: what it is, why it applies here, and what avoids it.
+
+    danger    wrong results, a refused start or a write out of bounds
+    warning   right today, but it stalls, breaks a promise, or one more setting makes it a danger
+    info      worth knowing
+    """
+
+    code: str  # stable name, for scripts
+    severity: Severity
+    incident: int | None  # number in docs/incidents.md; None where a kernel's own demand is the reason
+    title: str
+    why: str
+    setting: str
+    source: str  # where the fact can be read; "arithmetic" where it follows from the numbers
+
+
+# code: incident, title, source
+CATALOGUE: dict[str, tuple[int | None, str, str]] = {
+    "moving-rows": (1, "Rows move under the captured graph", "issue #52448"),
+    "one-row": (1, "Right only while a step has one decode row", "issue #52448"),
+    "packed-outside-graphs": (1, "Right only while attention stays outside the graphs", "issue #52448"),
+    "capacity-too-small": (3, "The buffers are narrower than the longest sequence", "arithmetic"),
+    "rows-not-contiguous": (None, "The kernel needs contiguous rows", "FlashInfer, sparse MLA for SM120"),
+    "stale-columns": (11, "Lanes past lens may hold ids of an earlier step", "FlashInfer, sparse MLA for SM120"),
+    "width-not-64": (None, "A block of columns runs over the end of a row", "FlashMLA, sm100 head64"),
+    "large-offsets": (12, "Row offsets pass 2³¹", "arithmetic"),
+    "uncovered-widths": (15, "The warm-up list misses widths", "arithmetic"),
+    "capacity-not-power-of-two": (15, "The widest width is not a power of two", "arithmetic"),
+    "depends-on-the-batch": (None, "The width depends on the rest of the batch", "PR #50004"),
+    "unknown-reader": (None, "Three questions to ask of the kernel", "FlashMLA"),
+    "decode-prefill-split": (10, "Short queries count as decode", "vLLM, v1/attention/backend.py"),
+    "compiles-while-serving": (4, "New kinds of batches compile the builder's kernel", "counted on an H200"),
+    "default-width": (6, "The default width does not fit these rows", "PR #50004"),
+    "full-width": (None, "Every step pays for the longest sequence", "PR #52823"),
+    "no-c128a-layers": (None, "Nothing of this applies to the model", "the model's compress ratios"),
+}
+
+
+def findings(setup: Setup) -> tuple[Finding, ...]:
+    """All that applies to a deployment, the gravest first; a model without C128A layers has only that to say."""
+    if setup.model != "V4":
+        name = "DeepSeek-V4.1" if setup.model == "V4.1" else "This model"
+        why = f"{name} has no layers that compress 128 tokens to one entry, so no index rows of this kind are built."
+        return (_finding("no-c128a-layers", "info", why, "None; the sizes are those that a DeepSeek-V4 would have."),)
+    found = [finding for rule in RULES for finding in rule(setup)]
+    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def _finding(code: str, severity: Severity, why: str, setting: str) -> Finding:
+    incident, title, source = CATALOGUE[code]
+    return Finding(code, severity, incident, title, why, setting, source)
+
+
+def width_list(widths: list[int]) -> str:
+    """Widths in words, short whatever their number.
+
+    >>> width_list([128, 256, 384]), width_list([128 * i for i in range(1, 65)])
+    ('128, 256, 384', '128, 256, … 8,192 (64 widths)')
+    """
+    if len(widths) <= 8:
+        return ", ".join(f"{width:,}" for width in widths)
+    return f"{widths[0]:,}, {widths[1]:,}, … {widths[-1]:,} ({len(widths)} widths)"
+
+
+def _moving_rows(setup: Setup) -> Iterator[Finding]:
+    """Packed rows change their stride, a captured graph does not."""
+    if setup.layout != "packed" or not setup.adaptive:
+        return
+    history = "Packed rows are the layout of vLLM 0.27.1 (PR #50004), reverted in 0.28.0 (PR #51318, issue #52448)."
+    narrow, wide = setup.widths[0], setup.capacity
+    if setup.graph == "full" and setup.decode_rows > 1:
+        why = (
+            f"A full graph replays the row stride of its capture, {wide:,}. In a step of {narrow:,} columns packed "
+            f"row 1 starts at element {narrow:,}, and the captured kernel reads it at {wide:,}: every decode row "
+            f"after the first gets stale or foreign ids. {history}"
+        )
+        setting = (
+            "Pitched rows (vLLM 0.29.0 or later), a fixed width (0.28.0), cudagraph_mode PIECEWISE or NONE, or one "
+            f"captured graph for each of the {len(setup.widths)} widths."
+        )
+        yield _finding("moving-rows", "danger", why, setting)
+    elif setup.graph == "full":
+        why = (
+            "Row 0 lies at element 0 at any stride, so one sequence without speculative tokens reads right. A second "
+            f"decode row would not. {history}"
+        )
+        setting = "Pitched rows, before max_num_seqs or the speculative tokens grow."
+        yield _finding("one-row", "warning", why, setting)
+    else:
+        mode = "no graph holds" if setup.graph == "eager" else "piecewise graphs leave out"
+        why = (
+            f"The stride of packed rows changes with the batch. Here {mode} the attention kernel, so each launch takes "
+            f"the stride of its step. {history}"
+        )
+        setting = "Keep the graph mode, or move to pitched rows and be free to choose it."
+        yield _finding("packed-outside-graphs", "warning" if setup.release else "info", why, setting)
+
+
+def _contiguous_rows(setup: Setup) -> Iterator[Finding]:
+    """Narrow pitched rows have gaps; released builders hand decode rows to SM120 at full width, without any."""
+    gaps = setup.release is None and setup.layout == "pitched" and setup.adaptive
+    if setup.consumer == "flashinfer_sm120" and gaps and setup.decode_rows > SM120_LOOSE_ROWS:
+        why = (
+            f"FlashInfer's SM120 kernel before 0.7.4 asks for contiguous rows above {SM120_LOOSE_ROWS} tokens. A step "
+            f"can have {setup.decode_rows:,} decode rows, and pitched rows narrower than {setup.capacity:,} columns "
+            "have gaps."
+        )
+        setting = f"Policy fixed, decode rows at full width as vLLM builds them, or at most {SM120_LOOSE_ROWS} rows."
+        yield _finding("rows-not-contiguous", "danger", why, setting)
+
+
+def _stale_columns(setup: Setup) -> Iterator[Finding]:
+    """A step writes its pads up to its own width, and the kernel sees a wider row."""
+    sm120 = setup.consumer == "flashinfer_sm120"
+    full_view = sm120 and setup.release is not None
+    if setup.layout != "pitched" or not setup.adaptive or not (full_view or setup.graph == "full"):
+        return
+    view = f"A full graph replays the width of its capture too, {setup.capacity:,} columns."
+    if full_view:
+        view = f"On SM120 the released builder returns decode rows of {setup.capacity:,} columns in every step."
+    cause = f"{view} A narrower step writes -1 up to its own width; the columns after it keep the bytes of old steps."
+    if setup.release and setup.release.lens_bound_sm120 and sm120:
+        why = f"{cause} The FlashInfer of this release gathers nothing past lens, so nobody reads them."
+        yield _finding("stale-columns", "info", why, "Keep FlashInfer at 0.7.2 or later.")
+    elif sm120:
+        why = f"{cause} FlashInfer's SM120 kernel before 0.7.2 may read lanes past lens and take those bytes for ids."
+        setting = "A fixed width (vLLM 0.28.0), or FlashInfer 0.7.2 or later (vLLM 0.33.0), which stops at lens."
+        yield _finding("stale-columns", "danger", why, setting)
+    elif setup.consumer == "other":
+        why = f"{cause} A kernel that reads past lens takes those bytes for ids."
+        setting = "Policy fixed, cudagraph_mode PIECEWISE or NONE, or a kernel that stops at lens, as FlashMLA does."
+        yield _finding("stale-columns", "warning", why, setting)
+
+
+def _block_of_columns(setup: Setup) -> Iterator[Finding]:
+    """Kernels walk a row in blocks of 64 columns: a width that 64 does not divide is refused or overrun."""
+    odd = [width for width in setup.widths if width % ROW_BLOCK]
+    if not odd:
+        return
+    listed = ", ".join(f"{width:,}" for width in odd[:3])
+    setting = f"A capacity that is a multiple of 128: {-(-setup.capacity // 128) * 128:,}."
+    if setup.consumer == "flashmla_sm100":
+        why = f"FlashMLA's sm100 head64 kernel asserts width % {ROW_BLOCK} = 0. Reachable here: {listed}."
+        yield _finding("width-not-64", "danger", why, setting)
+    else:
+        why = (
+            f"Sparse decode kernels read a row in blocks of {ROW_BLOCK} columns. At {listed} columns the last block "
+            "ends in the next row, and for the last row past the view."
+        )
+        yield _finding("width-not-64", "warning", why, setting)
+
+
+def _unknown_reader(setup: Setup) -> Iterator[Finding]:
+    """A kernel nobody described: what to ask before narrow pitched rows are handed to it."""
+    if setup.consumer == "other" and setup.layout == "pitched" and setup.adaptive:
+        why = (
+            "Does it take any row stride, or only contiguous rows? Does it stop at lens, or read on? Which multiple of "
+            "columns does it ask for? FlashMLA takes any stride, stops at lens, and asks for 64."
+        )
+        yield _finding("unknown-reader", "info", why, "Policy fixed, whatever the answers.")
+
+
+def _capacity(setup: Setup) -> Iterator[Finding]:
+    """The longest sequence has more compressed entries than a row has columns."""
+    needed = required_width(setup.max_model_len, COMPRESS_RATIO)
+    if needed <= setup.capacity:
+        return
+    if setup.release is None:
+        outcome = "The builder of this package refuses such a step with an error."
+    elif setup.layout == "pitched" and setup.policy != "fixed":
+        outcome = "vLLM asserts that the width holds the sequence, and stops."
+    else:
+        outcome = f"The last {needed - setup.capacity:,} entries of such a row are dropped in silence."
+    why = (
+        f"A capacity of {setup.capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens; "
+        f"max_model_len is {setup.max_model_len:,} and needs {needed:,} columns. {outcome}"
+    )
+    setting = (
+        f"max_model_len {setup.capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, an auto-fitted length "
+        f"included; or a capacity of {capacity_width(setup.max_model_len):,}."
+    )
+    yield _finding("capacity-too-small", "danger", why, setting)
+
+
+def _large_offsets(setup: Setup) -> Iterator[Finding]:
+    """Rows past flat offset 2³¹, counted in 32 bits by the row loop of the releases."""
+    cells = setup.max_num_batched_tokens * setup.capacity
+    if setup.release is None or cells <= INT32_CELLS:
+        return
+    row = INT32_CELLS // setup.capacity
+    why = (
+        f"{setup.max_num_batched_tokens:,} rows of {setup.capacity:,} columns are {cells:,} cells. The row loop counts "
+        f"in 32 bits: from cell {INT32_CELLS:,}, in row {row:,}, it writes outside the buffer."
+    )
+    setting = f"max_num_batched_tokens {row:,} or less, or the stand-in of this package, whose offsets have 64 bits."
+    yield _finding("large-offsets", "danger", why, setting)
+
+
+def _warmup_list(setup: Setup) -> Iterator[Finding]:
+    """A width that can be chosen and was not warmed up."""
+    widths, given = setup.widths, setup.warmup_widths
+    odd = setup.policy == "pow2" and setup.capacity & (setup.capacity - 1) != 0
+    missing = [] if given is None else sorted(set(widths) - set(given))
+    last = f" The last, {setup.capacity:,}, is the capacity: a list of powers of two misses it."
+    if missing:
+        why = (
+            f"Reachable but not warmed up: {width_list(missing)}. The first batch that needs one compiles or captures "
+            f"while it is served.{last if odd and setup.capacity in missing else ''}"
+        )
+        yield _finding("uncovered-widths", "warning", why, f"Warm up {width_list(widths)}.")
+    elif given is None and odd:
+        why = f"The widths are {width_list(widths)}.{last}"
+        yield _finding("capacity-not-power-of-two", "info", why, "Take warm-up lists from the reachable widths.")
+
+
+def _batch_invariance(setup: Setup) -> Iterator[Finding]:
+    """Results that must not depend on the rest of the batch want the same shapes in every step."""
+    if setup.batch_invariant and setup.adaptive:
+        why = (
+            "The longest sequence of a batch sets the width of every row, and you ask for results that do not depend "
+            "on the rest of the batch."
+        )
+        yield _finding("depends-on-the-batch", "warning", why, f"Policy fixed: {setup.capacity:,} columns every step.")
+
+
+def _decode_split(setup: Setup) -> Iterator[Finding]:
+    """Which requests count as decode when they verify speculative tokens."""
+    if setup.num_speculative_tokens == 0:
+        return
+    most, wanted = setup.decode_query_len, setup.max_num_seqs * setup.decode_query_len
+    bound = f" (of {wanted:,}: max_num_batched_tokens is the bound)" if wanted > setup.decode_rows else ""
+    why = (
+        f"With {setup.num_speculative_tokens} speculative tokens a request is decode when its query has {most} tokens "
+        f"or fewer, the short last chunk of a prompt included, and prefill from {most + 1} on. A step has up to "
+        f"{setup.decode_rows:,} decode rows{bound}."
+    )
+    setting = f"Size decode buffers and graphs for {setup.decode_rows:,} rows."
+    yield _finding("decode-prefill-split", "info", why, setting)
+
+
+def _compiling(setup: Setup) -> Iterator[Finding]:
+    """Triton compiles a variant for each kind of integer it meets."""
+    if setup.release is None:
+        return
+    widths, counts, strides, pointers = setup.release.variants
+    why = (
+        f"The row loop has {widths} compiled variant for all widths, {counts} after other decode counts, {strides} "
+        f"after an odd block-table stride, {pointers} after an unaligned positions pointer. Each is compiled when it "
+        "is first met."
+    )
+    setting = "Positions at an address that 16 divides; or the stand-in of this package, whose variants warmup() lists."
+    yield _finding("compiles-while-serving", "info", why, setting)
+
+
+def _default_width(setup: Setup) -> Iterator[Finding]:
+    """The function's default of 8,192 columns on rows of another width."""
+    if setup.capacity == DEFAULT_WIDTH:
+        return
+    outcome = f"rows here need up to {setup.capacity:,}, so long rows would end early"
+    if setup.capacity < DEFAULT_WIDTH:
+        outcome = f"rows here are {setup.capacity:,} apart, so each row would run over the rows after it"
+    why = (
+        f"A call of build_c128a_topk_metadata without a width builds {DEFAULT_WIDTH:,} columns; {outcome}. vLLM's "
+        "builder and the one of this package pass their width."
+    )
+    yield _finding("default-width", "info", why, "Pass max_compressed_tokens in calls of your own.")
+
+
+def _full_width(setup: Setup) -> Iterator[Finding]:
+    """A fixed width where an adaptive one would be as safe: nothing is wrong, every step pays."""
+    narrow = reachable_widths(setup.capacity)[0]
+    needless = setup.consumer.startswith("flashmla") and not setup.batch_invariant and narrow < setup.capacity
+    if setup.policy == "fixed" and needless:
+        why = (
+            f"Rows are {setup.capacity:,} columns wide whatever the batch holds, and the prefill combine fills them "
+            f"once in each C128A layer. The power-of-two policy starts at {narrow:,}."
+        )
+        yield _finding("full-width", "info", why, "Adaptive width on pitched rows: vLLM 0.29.0 or later.")
+
+
+RULES = (
+    _moving_rows,
+    _capacity,
+    _contiguous_rows,
+    _stale_columns,
+    _block_of_columns,
+    _large_offsets,
+    _warmup_list,
+    _batch_invariance,
+    _unknown_reader,
+    _decode_split,
+    _compiling,
+    _default_width,
+    _full_width,
+)

@@ -1,0 +1,495 @@
+"""Read a pasted serve command for the settings that matter here. Torch-free.
+
+A command line, a script, `bash -c "…"`, a docker command, a compose file, a Kubernetes manifest, or a list of arguments
+in YAML or JSON. Options are read as vLLM reads them: `_` and `-` are the same in a name, `--name value` and
+`--name=value` are the same, `--json-option.key value` is the same as a JSON object, the last one wins.
+
+What was read, what has no meaning here, and what has one and was not read are kept apart: for the last the verdict has
+to wait. A value comes back only where it was understood, for any other may be a secret.
+
+>>> line = read_serve_line("vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --api-key abc --enforce-eager")
+>>> line.values
+{'model': 'V4', 'max_model_len': 1048576, 'graph': 'eager'}
+>>> line.not_read, read_serve_line("vllm serve m --config serve.yaml").unread
+(('--api-key',), {'--config': 'a file of options that is not here'})
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from c128a.deployment.findings import Graph
+
+LIMIT = 65_536  # bytes of a paste: more than any command, and read at once
+NODES = 20_000  # parts of a document; an alias in YAML can stand for many
+
+SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+# A graph matters here when it holds the decode attention: vLLM's modes and levels, by what they do to a decode step.
+GRAPHS_OF: dict[str, dict[str, Graph]] = {
+    "mode": {"NONE": "eager", "PIECEWISE": "piecewise", "FULL": "full", "FULL_DECODE_ONLY": "full",
+             "FULL_AND_PIECEWISE": "full"},
+    "level": {"0": "eager", "1": "piecewise", "2": "full", "3": "full"},
+}  # fmt: skip
+METHODS = ("mtp", "deepseek_mtp", "eagle", "eagle3", "dspark", "dflash", "draft_model", "ngram", "ngram_gpu", "suffix")
+
+NUMBERS = {
+    "--max-model-len": "max_model_len",
+    "--max-num-batched-tokens": "max_num_batched_tokens",
+    "--max-num-seqs": "max_num_seqs",
+    "--block-size": "block_size",
+}
+# Options that take a JSON object, and the keys that turn no safe deployment into a dangerous one.
+OBJECTS = {
+    "--speculative-config": "revision code_revision draft_tensor_parallel_size quantization moe_backend kv_cache_dtype "
+    "attention_backend max_model_len rejection_sample_method",
+    "--compilation-config": "mode cudagraph_capture_sizes max_cudagraph_capture_size cudagraph_num_of_warmups "
+    "custom_ops compile_sizes inductor_compile_config cache_dir debug_dump_path",
+    "--attention-config": "flash_attn_version flash_attn_max_num_splits_for_cuda_graph indexer_kv_dtype",
+}
+# Options that can change the verdict and are not followed.
+FOREIGN = {
+    **dict.fromkeys(("--config", "--env-file"), "a file of options that is not here"),
+    **dict.fromkeys(("--hf-overrides", "--hf-config-path"), "it changes the model's configuration"),
+    **dict.fromkeys(("--worker-cls", "--worker-extension-cls", "--scheduler-cls"), "it names other code than vLLM's"),
+    **dict.fromkeys(("--model-class-overrides", "--additional-config"), "it is for other code than vLLM's"),
+    "--disable-sliding-window": "it bounds the model length",
+}
+SHARDED = ("--decode-context-parallel-size", "--prefill-context-parallel-size")
+READ = {*NUMBERS, *OBJECTS, *FOREIGN, *SHARDED, "--model", "--enforce-eager", "--no-enforce-eager", "--spec-tokens",
+        "--spec-method", "--spec-model", "--optimization-level", "--attention-backend"}  # fmt: skip
+ALIASES = {"-sc": "--speculative-config", "-cc": "--compilation-config", "-ac": "--attention-config",
+           "-O": "--optimization-level", "-dcp": SHARDED[0], "-pcp": SHARDED[1], "-tp": "--tensor-parallel-size",
+           "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}  # fmt: skip
+# All other options of vLLM 0.26 to 0.34, without a value and with one; and those whose value is a number or one of
+# vLLM's own words, which is shown.
+FLAG = re.compile(
+    r"--(enable|disable|no|use|trust|skip|return|interleave|specialize|fully|exclude|shuffle)-[a-z0-9-]+|-dp[hem]|-ep|"
+    r"--(allow-(credentials|deprecated-quantization)|headless|grpc|async-scheduling|numa-bind|dcp-q-replicate|"
+    r"sleep-mode-offload-cudagraph|checkpoint-prepare-on-startup|data-parallel-[a-z-]*lb|ray-workers-use-nsight|"
+    r"kv-sharing-fast-prefill|swa-bounded-replay|language-model-only|mm-encoder-only|mm-device-do-normalize|monokernel|"
+    r"kv-cache-metrics|cudagraph-metrics|jit-monitor-verbose|long-prefill-token-threshold-adaptive|tokens-only|"
+    r"scheduler-reserve-full-isl|aggregate-engine-logging|fail-on-environ-validation|log-error-stack)"
+)
+VALUED = re.compile(
+    r"-(dp[nrlapb]|q|n|r|asc)|--disable-access-log-for-endpoints|--(code-|tokenizer-)?revision|"
+    r"--max-(num-)?(active|inflight|queued|scheduled|partial|long|logprobs|log|lora|cpu|parallel|cudagraph)[a-z-]*|"
+    r"--(all2all|allowed|api|aux|cache|chat|collect|cp|cpu|custom|data|dbo|dcp|default|device|distributed|dp|ec|elastic|"
+    r"eplb|expert|fault|fingerprint|gdn|generation|gpu-memory|h11|headless|hf|ignore|io|ir|jit|kda|kernel|kv|limit|linear|"
+    r"load|logging|log|logits|logprobs|long|lora|mamba|master|media|mm|model-loader|moe|node|num-gpu|numa|offload|otlp|"
+    r"override|per-request|performance|pipeline|pooler|prefill-schedule|prefix|profiler|pt-load|quantization|reasoning|"
+    r"renderer|replayssm|response|root|safetensors|scheduling|served|show|shutdown|sleep|sparse|sse|ssl|stream|structured|"
+    r"tensor|tokenizer|tool|ubatch|uvicorn|video|watchdog|watermark|weight)-[a-z0-9-]+|"
+    r"--(config-format|convert|cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|"
+    r"port|quantization|runner|seed|tokenizer|uds)"
+)
+SHOWN = re.compile(
+    r"--((tensor|pipeline|data)-parallel-size|gpu-memory-utilization|(moe|all2all)-backend|load-format|kv-cache-dtype|"
+    r"tokenizer-mode|(reasoning|tool-call)-parser|scheduling-policy|dtype|port|seed|quantization)"
+)
+OTHER_MODELS = re.compile(r"llama|qwen|mistral|mixtral|gemma|gpt-oss|glm|kimi|minimax|deepseek[-_]?(v[123]|r1)", re.I)
+SPECULATION = ("--spec-tokens", "--spec-method", "--spec-model")
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
+NUMBER_LIKE = re.compile(r"[0-9][0-9._]{0,19}[A-Za-z]{0,2}")  # of values that cannot be read, those that are shown
+
+
+@dataclass(frozen=True)
+class ServeLine:
+    """A serve command as far as it was understood: arguments for `check`, where each came from, and the rest."""
+
+    values: dict[str, Any]  # argument of c128a.deployment.check -> value
+    sources: dict[str, str]  # argument, or option without a meaning here -> the words it was read from
+    assumed: dict[str, Any]  # argument that is not on the line -> vLLM's default, where that of check is another
+    not_read: tuple[str, ...]  # names of options and variables without a meaning here; never a value
+    unread: dict[str, str]  # argument or option that could change the verdict -> why it was not read
+    notes: tuple[str, ...]  # what else the line leaves open
+
+
+def human_int(text: str) -> int:
+    """An integer as vLLM writes it for people: small letters are decimal, capital letters binary.
+
+    Raises ValueError for anything else, decimals with a binary suffix included.
+
+    >>> [human_int(text) for text in ("8192", "1k", "1K", "25.6k", "1M")]
+    [8192, 1000, 1024, 25600, 1048576]
+    """
+    found = re.fullmatch(r"([0-9]{1,15})(\.[0-9]{1,15})?([kKmMgGtT]?)", text.strip())
+    if found is None or (found[2] and not found[3].islower()):
+        raise ValueError("it must be a whole number such as 8192, 25.6k or 1M; decimals go with a small letter")
+    return int(float(found[1] + found[2]) * SUFFIXES[found[3]]) if found[2] else int(found[1]) * SUFFIXES[found[3]]
+
+
+def read_serve_line(text: str) -> ServeLine:
+    """The arguments of `check` that a serve command sets; the text holds one command, in at most 64 kB.
+
+    Raises ValueError for what is no serve command, is too long, cannot be split into words, or gives an option that is
+    read here a value that vLLM would refuse.
+
+    >>> read_serve_line("export VLLM_BATCH_INVARIANT=1; vllm serve m -O1 --spec-tokens 5").values
+    {'batch_invariant': True, 'num_speculative_tokens': 5, 'graph': 'piecewise'}
+    """
+    size = len(text.encode(errors="surrogatepass"))
+    if size > LIMIT:
+        raise ValueError(f"the text has {size:,} bytes; a serve command has at most {LIMIT:,}")
+    try:
+        words = _document_words(text)
+        reader = _Reader(document=words is not None)
+        reader.find(_shell_words(text) if words is None else words)
+        return reader.settle()
+    except (RecursionError, OverflowError):
+        raise ValueError("the text is nested too deeply, or holds a number too large, to be read") from None
+
+
+def _shell_words(text: str, depth: int = 0) -> list[str]:
+    """The words of a shell command, separators among them, with a command in quotes opened in its place.
+
+    A comment starts only where a word does: shlex alone would take any # for one.
+    """
+    text = re.sub(r"\\[ \t]*\r?\n", " ", text)
+    parts = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|(?P<comment>(?<!\S)#[^\n]*)|."""
+    text = re.sub(parts, lambda part: "" if part["comment"] else part[0], text, flags=re.DOTALL)
+    text = re.sub(r"\$\([^()]*\)|`[^`]*`", "$SUBSTITUTION", text)
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        words = list(lexer)
+    except ValueError as error:
+        raise ValueError(f"the command line cannot be split into words: {str(error).lower()}") from None
+    return [inner for word in words for inner in (_opened(word, depth + 1) if depth < 3 else None) or [word]]
+
+
+def _opened(word: str, depth: int = 0) -> list[str] | None:
+    """The words of a serve command that is one word, as after `bash -c`; None for any other word."""
+    if re.search(r"\bvllm\s+serve\s|\bvllm\.entrypoints\.\S+\s", word):
+        return [";", *_shell_words(word, depth), ";"]
+    return None
+
+
+def _document_words(text: str) -> list[str] | None:
+    """The words of a JSON or YAML document, its variables as NAME=value; None for anything else."""
+    lines = [line.strip() for line in text.splitlines()]
+    first = next((line for line in lines if line and not line.startswith(("#", "---"))), "")
+    if not re.match(r"[\[{]|- |[\w.-]+:(\s|$)", first):
+        return None
+    try:
+        documents = [json.loads(text, parse_int=str, parse_float=str)]
+    except ValueError:
+        import yaml  # type: ignore[import-untyped]  # here, for a browser's Python may have to do without it
+
+        try:
+            documents = list(yaml.load_all(text, Loader=yaml.BaseLoader))  # every scalar stays a string
+        except yaml.YAMLError:
+            return None
+    words: list[str] = []
+    pending = [(document, "", False) for document in reversed(documents)]
+    for _ in range(NODES):
+        if not pending:
+            return words if any(isinstance(document, (dict, list)) for document in documents) else None
+        node, key, listed = pending.pop()
+        if isinstance(node, list):
+            pending += [(item, key, True) for item in reversed(node)]
+        elif not isinstance(node, dict):
+            words += _scalar_words(str(node), key, listed)
+        elif isinstance(node.get("name"), str) and ("value" in node or "valueFrom" in node):
+            words.append(f"{node['name']}={node.get('value', '$FROM')}")
+        elif key in ("env", "environment"):
+            words += [f"{name}={value}" for name, value in node.items()]
+        else:
+            pending += [(value, str(name), False) for name, value in reversed(node.items())]
+    raise ValueError(f"the document has more than {NODES:,} parts")
+
+
+def _scalar_words(value: str, key: str, listed: bool) -> list[str]:
+    """The words of a string in a document: an item of a list is one word, a command is many, the rest is none."""
+    option = "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower().replace("_", "-")
+    if opened := _opened(value):
+        return opened
+    if key in ("command", "args", "entrypoint"):
+        return [value] if listed and not re.match(r"-\S+\s", value) else _shell_words(value)
+    if option in READ or option == "--env-from":  # a file for --config, or the values of a chart
+        off = "--no-" if value.lower() == "false" else "--"
+        return [off + option[2:]] if value.lower() in ("true", "false") else [f"{option}={value}"]
+    return [value] if listed or value.startswith("-") or "vllm-openai" in value else []
+
+
+def _variable(text: str) -> bool:
+    """Whether a shell or a template fills this in."""
+    return "$" in text or "{{" in text
+
+
+class _Reader:
+    """The state of one reading: options are collected first and understood afterwards, for the last one wins."""
+
+    def __init__(self, document: bool) -> None:
+        self.document = document
+        self.options: dict[str, str | None] = {}  # name -> value, None where it has none
+        self.typed: dict[str, str] = {}  # name -> as it was written
+        self.dotted: dict[str, dict[str, str]] = {}  # option -> key -> value, for a JSON option given key by key
+        self.variables: dict[str, str] = {}
+        self.model: str | None = None
+        self.nameless = 0  # words that are no option and no value of one
+        self.values: dict[str, Any] = {}
+        self.sources: dict[str, str] = {}
+        self.not_read: list[str] = []
+        self.unread: dict[str, str] = {}
+        self.notes: list[str] = []
+
+    def find(self, words: list[str]) -> None:
+        """Find the serve command among the words and collect its options."""
+        spans = []
+        for at, word in enumerate(words):
+            then = words[at + 1 : at + 2] == ["serve"]
+            if re.search(r"(^|[/=])vllm$", word) and then:
+                spans.append((at, at + 2))
+            elif re.search(r"\bvllm[./]entrypoints[./](openai[./]api_server|cli[./]main)(\.py)?$", word):
+                spans.append((at, at + 1 + then))
+        images = [at for at, word in enumerate(words) if re.match(r"[\w./:-]*\bvllm-openai(:|@|$)", word)]
+        if images and (tag := re.search(r":v?(\d+\.\d+\.\d+)", words[images[0]])):
+            self.values["release"], self.sources["release"] = tag[1], f"vllm-openai:v{tag[1]}"
+        bare = not spans and (self.document or (words and words[0].startswith("-")))
+        if images and not spans and not bare:
+            spans = [(at, at + 1) for at in images]
+        if len(spans) > 1:
+            raise ValueError(f"the text holds {len(spans)} serve commands; give one of them")
+        first, start = spans[0] if spans else (0, 0)
+        ends = [at for at, word in enumerate(words) if at >= start and word and not word.strip(";&|()")]
+        end = ends[0] if ends else len(words)
+        inside, outside = words[start:end], words[:first] + words[end:]
+        if self.document:  # a list of arguments may stand before the command
+            inside, outside = [word for word in words[:first] + words[start:] if word.strip(";&|()")], []
+        if spans or bare:
+            self.collect(inside)
+        if not spans and not {*self.options, *self.dotted} & READ:
+            raise ValueError("this is no vllm serve command")
+        for word, following in zip(outside, [*outside, ""][1:], strict=True):
+            name = word.partition("=")[0].replace("_", "-")
+            if name in READ:
+                self.unread[name] = FOREIGN.get(name, "it stands outside of the serve command")
+            elif word in ("source", "."):
+                self.unread["source"] = "a file of commands that is not here"
+            else:
+                self.assign(following if word in ("-e", "--env") else word)
+
+    def collect(self, words: list[str]) -> None:
+        """Take the options of a command, each with its value; the first other word is the model."""
+        at = 0
+        while at < len(words):
+            word, following = words[at], words[at + 1] if at + 1 < len(words) else None
+            at += 1
+            if word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
+                self.assign(following or "")
+                at += 1
+            elif self.assign(word):
+                continue
+            elif re.match(r"-\D", word):
+                at += self.option(word, following)
+            else:
+                named = self.model is None and (not _variable(word) or "model" in word.lower())
+                if (named and not self.document) or re.search(r"deepseek[-_]?v4", word, re.I):
+                    self.model = word
+                elif _variable(word):
+                    self.unread["variable"] = "a variable of the shell may hold options"
+                else:
+                    self.nameless += 1
+
+    def assign(self, word: str) -> bool:
+        """Take NAME=value, with --env= or -e before it; False for any other word."""
+        found = ASSIGNMENT.fullmatch(re.sub(r"^(--env=|-e(?=[A-Z_]))", "", word))
+        if found:
+            self.variables[found[1]] = found[2]
+        return found is not None
+
+    def option(self, word: str, following: str | None) -> int:
+        """Take one option; return how many of the words after it are its value."""
+        typed, given, value = word.partition("=")
+        if re.fullmatch(r"-O\d", word):
+            typed, given, value = "-O", "=", word[2:]
+        typed, _, key = typed.partition(".")
+        name = ALIASES.get(typed, typed.replace("_", "-") if typed.startswith("--") else typed)
+        flag = name in ("--enforce-eager", "--disable-sliding-window") or FLAG.fullmatch(name)
+        if not (flag or name in READ or VALUED.fullmatch(name)):
+            if not (self.document and re.fullmatch(r"-[a-z]*c", name)):  # bash -c
+                shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
+                self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
+            return 0
+        takes = not flag and not given and following is not None
+        takes = takes and (not str(following).startswith("-") or re.fullmatch(r"-\d+", str(following)) is not None)
+        found = value if given else following if takes else None
+        if key:
+            self.dotted.setdefault(name, {})[key] = found or ""
+        elif self.document and self.options.get(name, found) != found:
+            self.unread[name] = "the document gives it more than once"
+        else:
+            name = "--enforce-eager" if name == "--no-enforce-eager" else name
+            self.options[name], self.typed[name] = found, typed
+        return int(takes)
+
+    def settle(self) -> ServeLine:
+        """Understand what was collected."""
+        self.settle_model()
+        for name, argument in NUMBERS.items():
+            self.settle_number(name, argument)
+        self.settle_speculation()
+        self.settle_graph()
+        self.settle_backend()
+        for name in self.options:
+            value, typed = self.options[name], self.typed[name]
+            if name in FOREIGN:
+                self.unread[name] = FOREIGN[name]
+            elif name in SHARDED and value == "1":
+                self.sources[name] = f"{typed} 1"
+            elif name in SHARDED:
+                self.unread[name] = "the rows of a rank of a sharded context are not described here"
+            elif name not in READ and value and SHOWN.fullmatch(name) and re.fullmatch(r"[a-z0-9_.]{1,32}", value):
+                self.sources[name] = f"{typed} {value}"
+            elif name not in READ:
+                self.not_read.append(typed)
+        for name in self.dotted.keys() - OBJECTS.keys():
+            self.not_read.append(name)
+        for name, value in self.variables.items():
+            self.settle_variable(name, value)
+        if self.nameless:
+            self.not_read.append(f"{self.nameless} words that belong to no option")
+        assumed = {}
+        if not {"max_num_seqs"} & {*self.values, *self.unread}:
+            assumed["max_num_seqs"] = 1024
+            self.notes.append(
+                "No --max-num-seqs: vLLM takes 1,024 on cards of 70 GiB or more, A100 left out, 256 on others."
+            )
+        if "consumer" not in {*self.values, *self.unread}:
+            self.notes.append("The line names no card: FlashMLA is taken to read the rows; on SM120 FlashInfer does.")
+        return ServeLine(self.values, self.sources, assumed, tuple(self.not_read), self.unread, tuple(self.notes))
+
+    def put(self, argument: str, value: Any, words: str) -> None:
+        self.values[argument], self.sources[argument] = value, words
+
+    def settle_model(self) -> None:
+        word = self.options.pop("--model", None) or self.model or ""
+        last = word.rstrip("/").rpartition("/")[2]
+        if found := re.search(r"deepseek[-_]?v4[._]?1(?![0-9kmb])", word, re.I):
+            self.put("model", "V4.1", found[0])
+        elif found := re.search(r"deepseek[-_]?v4([-_](pro|flash|base|dspark|fp8|nvfp4))*", word, re.I):
+            self.put("model", "V4", found[0])
+        elif found := OTHER_MODELS.search(last):
+            self.put("model", "other", found[0])
+        else:
+            self.notes.append("The name of the model says nothing here: it is taken for a DeepSeek-V4.")
+
+    def settle_number(self, name: str, argument: str) -> None:
+        if name not in self.options:
+            return
+        value, typed = self.options[name], self.typed[name]
+        if value is None:
+            raise ValueError(f"{typed} has no value")
+        if _variable(value):
+            self.unread[argument] = f"{typed} is a variable"
+        elif name == "--max-model-len" and value.strip().lower() in ("auto", "-1"):
+            self.unread[argument] = f"{typed} {value.strip()}: fitted to the memory at start-up; vLLM's log names it"
+        else:
+            human = name in ("--max-model-len", "--max-num-batched-tokens")
+            self.put(argument, self.number(typed, value, human=human), f"{typed} {value.strip()}")
+
+    def number(self, name: str, value: Any, *, human: bool = False) -> int:
+        """The whole number of an option; raises ValueError, and repeats only what looks like a number."""
+        try:
+            if isinstance(value, bool) or not (human or re.fullmatch(r"\s*[0-9]{1,15}\s*", str(value))):
+                raise ValueError("it must be a whole number")
+            return human_int(str(value))
+        except ValueError as error:
+            shown = str(value) if NUMBER_LIKE.fullmatch(str(value)) else "no number"
+            raise ValueError(f"{name} is {shown}: {error}") from None
+
+    def object(self, name: str, *read: str) -> dict[str, Any]:
+        """The object of a JSON option. The other keys of it are listed, without their values."""
+        value: str | None = self.options.get(name)
+        config: Any = {}
+        if name in self.dotted:  # vLLM lets the keys replace the object
+            for key, text in self.dotted[name].items():
+                try:
+                    config[key] = json.loads(text)
+                except ValueError:
+                    config[key] = text
+        elif name in self.options:
+            try:
+                config = json.loads(value or "")
+            except ValueError:
+                config = None
+            if config is None and value and _variable(value):
+                self.unread[name] = "it is a variable, or holds one"
+                return {}
+            if not isinstance(config, dict):
+                raise ValueError(f"{self.typed[name]} has no value that is a JSON object")
+        config = {key.replace("-", "_"): value for key, value in config.items()}
+        for key in config:
+            top = key.partition(".")[0].rstrip("+")
+            shown = f"{name}.{top if re.fullmatch('[a-z_]{1,48}', top) else '…'}"
+            if top in OBJECTS[name].split():
+                self.not_read.append(shown)
+            elif key not in read:
+                self.unread[shown] = "what it changes is not described here"
+        return config
+
+    def settle_speculation(self) -> None:
+        read = ("num_speculative_tokens", "method", "model", "enable_adaptive_verification")
+        config = self.object("--speculative-config", *read)
+        given = {key: self.options[name] for key, name in zip(read, SPECULATION, strict=False) if name in self.options}
+        config = {**config, **given}
+        if not config:
+            return
+        count, method = config.get("num_speculative_tokens"), config.get("method")
+        if count is None or _variable(str(count)):
+            self.unread["num_speculative_tokens"] = "their number is left to the draft model, or is a variable"
+        else:
+            words = "--spec-tokens" if "num_speculative_tokens" in given else "num_speculative_tokens ="
+            self.put("num_speculative_tokens", self.number("num_speculative_tokens", count), f"{words} {count}")
+        if method in METHODS:
+            self.put("speculative_method", method, f"method = {method}")
+        elif method is None:
+            self.notes.append("The line names no speculative method: a request counts as decode up to 1 + k tokens.")
+        else:
+            self.unread["speculative_method"] = "no method of vLLM has this name"
+        if config.get("enable_adaptive_verification"):
+            self.sources["adaptive"] = "enable_adaptive_verification"
+            self.notes.append("Adaptive verification: the host's request boundaries are right in their total only.")
+
+    def settle_graph(self) -> None:
+        given = self.object("--compilation-config", "cudagraph_mode").get("cudagraph_mode")
+        level = self.options.get("--optimization-level")
+        if self.typed.get("--enforce-eager", "").replace("_", "-") == "--enforce-eager":
+            self.put("graph", "eager", self.typed["--enforce-eager"])
+            return
+        kind, value = ("mode", given) if given is not None else ("level", level)
+        words = f"{'cudagraph_mode =' if kind == 'mode' else '-O'} {value}"
+        if value is None and "--optimization-level" not in self.options:
+            return
+        if _variable(str(value)):
+            self.unread["graph"] = "the mode of the graphs is a variable"
+        elif str(value).upper() in GRAPHS_OF[kind]:
+            self.put("graph", GRAPHS_OF[kind][str(value).upper()], words)
+        else:
+            raise ValueError(f"{words.split()[0]} has another value than {', '.join(GRAPHS_OF[kind])}")
+
+    def settle_backend(self) -> None:
+        config = self.object("--attention-config", "backend")
+        backend = str(self.options.get("--attention-backend", config.get("backend", "auto"))).upper()
+        if backend == "FLASHMLA_SPARSE_DSV4":
+            self.put("consumer", "flashmla_sm90", f"--attention-backend {backend}")
+        elif backend == "FLASHINFER_MLA_SPARSE_DSV4":
+            self.unread["consumer"] = f"{backend} is one kernel on SM100 and another on SM120; name the one"
+        elif backend != "AUTO":
+            self.unread["consumer"] = "no attention backend of vLLM that is described here has this name"
+
+    def settle_variable(self, name: str, value: str) -> None:
+        if name == "VLLM_BATCH_INVARIANT" and value.strip() in ("0", "1"):
+            self.put("batch_invariant", value.strip() == "1", f"{name}={value.strip()}")
+        elif name == "VLLM_BATCH_INVARIANT":
+            self.unread["batch_invariant"] = f"{name} is neither 0 nor 1"
+        elif name == "VLLM_USE_V2_MODEL_RUNNER" and value.strip() != "1":
+            self.unread[name] = "the older model runner splits decode from prefill in another way"
+        elif name == "C128A_VLLM" and value.strip() != "0":
+            self.unread[name] = "the stand-in takes the builder's place; check it by its layout and policy"
+        else:
+            self.not_read.append(name)
