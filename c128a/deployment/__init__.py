@@ -22,7 +22,17 @@ from typing import Any, Literal
 from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, MAX_MODEL_LEN
 from c128a.deployment.findings import CONSUMERS as CONSUMERS
 from c128a.deployment.findings import GRAPHS as GRAPHS
-from c128a.deployment.findings import MODELS, POLICY_NAMES, SEVERITIES, Consumer, Finding, Graph, Model, Setup, findings
+from c128a.deployment.findings import (
+    MODELS,
+    POLICY_NAMES,
+    SEVERITIES,
+    Consumer,
+    Finding,
+    Graph,
+    Model,
+    Setup,
+    findings_of,
+)
 from c128a.deployment.releases import RELEASES as RELEASES
 from c128a.deployment.releases import release_of as release_of
 from c128a.deployment.serve import ServeLine as ServeLine
@@ -211,7 +221,7 @@ def check(
     )
     newer = f"vLLM {known.name} is newer than {RELEASES[-1].name}, the newest whose builder was read." if known else ""
     unread = (*unread, newer) if known and not known.known else tuple(unread)
-    return Deployment(setup, _buffers(setup), _warm_up(setup), findings(setup), unread)
+    return Deployment(setup, _buffers(setup), _warm_up(setup), findings_of(setup), unread)
 
 
 def _whole(name: str, value: Any) -> int:

@@ -140,7 +140,7 @@ CATALOGUE: dict[str, tuple[int | None, str, str]] = {
 }
 
 
-def findings(setup: Setup) -> tuple[Finding, ...]:
+def findings_of(setup: Setup) -> tuple[Finding, ...]:
     """All that applies to a deployment, the gravest first; a model without C128A layers has only that to say."""
     if setup.model != "V4":
         name = "DeepSeek-V4.1" if setup.model == "V4.1" else "This model"

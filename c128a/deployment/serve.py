@@ -78,13 +78,13 @@ VALUED = re.compile(
     r"-(dp[nrlapb]|q|n|r|asc)|--disable-access-log-for-endpoints|--(code-|tokenizer-)?revision|"
     r"--max-(num-)?(active|inflight|queued|scheduled|partial|long|logprobs|log|lora|cpu|parallel|cudagraph)[a-z-]*|"
     r"--(all2all|allowed|api|aux|cache|chat|collect|cp|cpu|custom|data|dbo|dcp|default|device|distributed|dp|ec|elastic|"
-    r"eplb|expert|fault|fingerprint|gdn|generation|gpu-memory|h11|headless|hf|ignore|io|ir|jit|kda|kernel|kv|limit|linear|"
+    r"eplb|expert|fault|fingerprint|gdn|generation|gpu-memory|h11|headless|ignore|io|ir|jit|kda|kernel|kv|limit|linear|"
     r"load|logging|log|logits|logprobs|long|lora|mamba|master|media|mm|model-loader|moe|node|num-gpu|numa|offload|otlp|"
     r"override|per-request|performance|pipeline|pooler|prefill-schedule|prefix|profiler|pt-load|quantization|reasoning|"
     r"renderer|replayssm|response|root|safetensors|scheduling|served|show|shutdown|sleep|sparse|sse|ssl|stream|structured|"
     r"tensor|tokenizer|tool|ubatch|uvicorn|video|watchdog|watermark|weight)-[a-z0-9-]+|"
     r"--(config-format|convert|cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|"
-    r"port|quantization|runner|seed|tokenizer|uds)"
+    r"hf-token|port|quantization|runner|seed|tokenizer|uds)"
 )
 SHOWN = re.compile(
     r"--((tensor|pipeline|data)-parallel-size|gpu-memory-utilization|(moe|all2all)-backend|load-format|kv-cache-dtype|"
@@ -190,6 +190,7 @@ def _document_words(text: str) -> list[str] | None:
             return words if any(isinstance(document, (dict, list)) for document in documents) else None
         node, key, listed = pending.pop()
         if isinstance(node, list):
+            words.append(";")  # a command of its own, as far as repeated options go
             pending += [(item, key, True) for item in reversed(node)]
         elif not isinstance(node, dict):
             words += _scalar_words(str(node), key, listed)
@@ -208,7 +209,7 @@ def _scalar_words(value: str, key: str, listed: bool) -> list[str]:
     if opened := _opened(value):
         return opened
     if key in ("command", "args", "entrypoint"):
-        return [value] if listed and not re.match(r"-\S+\s", value) else _shell_words(value)
+        return [value] if listed and not re.match(r"-\S+\s", value) else [";", *_shell_words(value)]
     if option in READ or option == "--env-from":  # a file for --config, or the values of a chart
         off = "--no-" if value.lower() == "false" else "--"
         return [off + option[2:]] if value.lower() in ("true", "false") else [f"{option}={value}"]
@@ -229,6 +230,8 @@ class _Reader:
         self.typed: dict[str, str] = {}  # name -> as it was written
         self.dotted: dict[str, dict[str, str]] = {}  # option -> key -> value, for a JSON option given key by key
         self.variables: dict[str, str] = {}
+        self.part = 0  # of a document: a list of words, or a command
+        self.parts: dict[str, int] = {}  # option -> the part that gave it
         self.model: str | None = None
         self.nameless = 0  # words that are no option and no value of one
         self.values: dict[str, Any] = {}
@@ -259,7 +262,7 @@ class _Reader:
         end = ends[0] if ends else len(words)
         inside, outside = words[start:end], words[:first] + words[end:]
         if self.document:  # a list of arguments may stand before the command
-            inside, outside = [word for word in words[:first] + words[start:] if word.strip(";&|()")], []
+            inside, outside = words[:first] + words[start:], []
         if spans or bare:
             self.collect(inside)
         if not spans and not {*self.options, *self.dotted} & READ:
@@ -279,6 +282,9 @@ class _Reader:
         while at < len(words):
             word, following = words[at], words[at + 1] if at + 1 < len(words) else None
             at += 1
+            self.part += self.document and word == ";"
+            if not word.strip(";&|()") and self.document:
+                continue
             if word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
                 self.assign(following or "")
                 at += 1
@@ -310,7 +316,8 @@ class _Reader:
         typed, _, key = typed.partition(".")
         name = ALIASES.get(typed, typed.replace("_", "-") if typed.startswith("--") else typed)
         flag = name in ("--enforce-eager", "--disable-sliding-window") or FLAG.fullmatch(name)
-        if not (flag or name in READ or VALUED.fullmatch(name)):
+        short = name not in READ and any(option.startswith(name) for option in READ)  # vLLM takes abbreviations
+        if short or not (flag or name in READ or VALUED.fullmatch(name)):
             if not (self.document and re.fullmatch(r"-[a-z]*c", name)):  # bash -c
                 shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
                 self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
@@ -320,11 +327,11 @@ class _Reader:
         found = value if given else following if takes else None
         if key:
             self.dotted.setdefault(name, {})[key] = found or ""
-        elif self.document and self.options.get(name, found) != found:
-            self.unread[name] = "the document gives it more than once"
         else:
             name = "--enforce-eager" if name == "--no-enforce-eager" else name
-            self.options[name], self.typed[name] = found, typed
+            if self.options.get(name, found) != found and self.parts[name] != self.part:
+                self.unread[f"{name} again"] = "two commands of the document give it another value"
+            self.options[name], self.typed[name], self.parts[name] = found, typed, self.part
         return int(takes)
 
     def settle(self) -> ServeLine:
@@ -352,7 +359,7 @@ class _Reader:
         for name, value in self.variables.items():
             self.settle_variable(name, value)
         if self.nameless:
-            self.not_read.append(f"{self.nameless} words that belong to no option")
+            self.not_read.append(f"words that belong to no option: {self.nameless}")
         assumed = {}
         if not {"max_num_seqs"} & {*self.values, *self.unread}:
             assumed["max_num_seqs"] = 1024

@@ -109,7 +109,8 @@ def card(finding: Finding) -> str:
 def releases(max_seq_len: int = 32_768, capacity: int = 8192) -> str:
     """The history: for each release the width it builds for such a batch, its row stride, and what became of it."""
     boxes = []
-    for release in RELEASES:
+    changes = {release.change: release for release in reversed(RELEASES)}  # the first release with each change
+    for release in reversed(changes.values()):
         width = active_topk_width(max_seq_len, 128, capacity, policy=release.policy)
         stride = width if release.layout == "packed" else capacity
         moves, saves = stride != capacity, width != capacity
