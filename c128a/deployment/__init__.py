@@ -17,7 +17,7 @@ import operator
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, MAX_MODEL_LEN
 from c128a.deployment.findings import CONSUMERS as CONSUMERS
@@ -42,7 +42,8 @@ from c128a.width import POLICIES, TOPK_ALIGNMENT, Policy, capacity_width
 
 Verdict = Literal["danger", "warning", "safe", "unknown"]
 
-# The least and the most of each size. Sixteen times the longest context of the model: more is a slip of the pen.
+# The least and the most of each size, in the order of check's arguments: sixteen times the longest context of the model
+# and more is a slip of the pen.
 BOUNDS: dict[str, tuple[int, int]] = {
     "max_model_len": (1, 2**24),
     "max_num_batched_tokens": (1, 2**24),
@@ -178,14 +179,9 @@ def check(
     >>> found.incident, found.severity
     (3, 'danger')
     """
-    sizes = {
-        "max_model_len": _whole("max_model_len", max_model_len),
-        "max_num_batched_tokens": _whole("max_num_batched_tokens", max_num_batched_tokens),
-        "max_num_seqs": _whole("max_num_seqs", max_num_seqs),
-        "num_speculative_tokens": _whole("num_speculative_tokens", num_speculative_tokens),
-        "block_size": _whole("block_size", block_size),
-    }
-    sizes["capacity"] = capacity_width(max_model_len) if capacity is None else _whole("capacity", capacity)
+    given = (max_model_len, max_num_batched_tokens, max_num_seqs, num_speculative_tokens, block_size)
+    sizes = {name: _whole(name, value) for name, value in zip(BOUNDS, given, strict=False)}
+    sizes["capacity"] = _whole("capacity", capacity_width(sizes["max_model_len"]) if capacity is None else capacity)
     if block_size % COMPRESS_RATIO:
         raise ValueError(
             f"block_size is {block_size}; it must be a multiple of {COMPRESS_RATIO} tokens, so that a KV block holds "
@@ -227,12 +223,10 @@ def check(
 def _whole(name: str, value: Any) -> int:
     """A size within its bounds."""
     least, most = BOUNDS[name]
-    try:
-        number = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = least - 1
-    if not least <= number <= most:
-        shown = f"{number:,}" if isinstance(value, int) and abs(number) < 2**80 else f"a {type(value).__name__}"
+    whole = isinstance(value, SupportsIndex) and not isinstance(value, bool)
+    number = operator.index(value) if whole else None
+    if number is None or not least <= number <= most:
+        shown = f"{number:,}" if number is not None and abs(number) < 2**80 else f"a {type(value).__name__}"
         raise ValueError(f"{name} is {shown}; it must be a whole number from {least:,} to {most:,}")
     return number
 
@@ -240,12 +234,12 @@ def _whole(name: str, value: Any) -> int:
 def _widths(given: Iterable[int], capacity: int) -> tuple[int, ...]:
     """Warm-up widths, ascending. A list of powers of two may end at the first that is no less than the capacity."""
     most = max(TOPK_ALIGNMENT, 1 << (capacity - 1).bit_length())
-    widths = tuple(sorted(set(given)))
-    odd = [w for w in widths if isinstance(w, bool) or not 1 <= w <= most or (w % TOPK_ALIGNMENT and w != capacity)]
-    if odd:
+    fits = {*range(TOPK_ALIGNMENT, most + 1, TOPK_ALIGNMENT), capacity}
+    widths = list(given)
+    if odd := [width for width in widths if type(width) in (bool, float) or width not in fits]:
         named = ", ".join(str(width)[:20] for width in odd[:5])
         raise ValueError(f"warmup_widths has {named}; each must be a multiple of {TOPK_ALIGNMENT} from 128 to {most:,}")
-    return widths
+    return tuple(sorted({operator.index(width) for width in widths}))
 
 
 def _buffers(setup: Setup) -> tuple[Buffer, ...]:

@@ -151,7 +151,7 @@ def _shell_words(text: str, depth: int = 0) -> list[str]:
     text = re.sub(r"\\[ \t]*\r?\n", " ", text)
     parts = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|(?P<comment>(?<!\S)#[^\n]*)|."""
     text = re.sub(parts, lambda part: "" if part["comment"] else part[0], text, flags=re.DOTALL)
-    text = re.sub(r"\$\([^()]*\)|`[^`]*`", "$SUBSTITUTION", text)
+    text = re.sub(r"\$\([^()]*\)|`[^`]*`", "$_", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -290,7 +290,7 @@ class _Reader:
                 at += 1
             elif self.assign(word):
                 continue
-            elif re.match(r"-\D", word):
+            elif re.match(r"[-\u2010-\u2015\u2212]+\D", word):  # a pasted dash may be a longer one
                 at += self.option(word, following)
             else:
                 named = self.model is None and (not _variable(word) or "model" in word.lower())

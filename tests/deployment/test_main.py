@@ -1,0 +1,185 @@
+"""The command: exit status, text, JSON, and outputs that take nothing."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from c128a.deployment import __main__ as cli
+from c128a.deployment import check, command, read_serve_line
+
+PR_50004 = "vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --max-num-batched-tokens 8192 --max-num-seqs 512"
+COMMAND = [sys.executable, "-m", "c128a.deployment"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["--release", "0.30.0"], 0),
+        (["--release", "0.27.1"], 1),
+        (["--release", "0.27.1", "--graph", "eager"], 0),  # a warning is no failure
+        (["--layout", "packed", "--policy", "pow2"], 1),
+        (["--release", "0.30.0", "--capacity", "7680"], 1),
+        (["--release", "0.27.1", "--serve", f"{PR_50004} --enforce-eager"], 0),
+        (["--release", "0.27.1", "--serve", PR_50004], 1),
+        (["--release", "0.27.1", "--serve", f"{PR_50004} --config x"], 3),
+        (["--release", "0.34.0", "--serve", f"{PR_50004} --config x"], 3),
+        (["--release", "0.34.0", "--serve", "vllm serve m --max-model-len auto"], 3),
+        (["--release", "0.34.0", "--serve", "vllm serve m --max-model-len auto", "--max-model-len", "980224"], 0),
+        (["--release", "0.35.0"], 3),
+        (["--serve", "docker run vllm/vllm-openai:v0.27.1 --model DeepSeek-V4-Pro"], 1),
+        (["--release", "0.34.0", "--serve", "docker run vllm/vllm-openai:v0.27.1 --model DeepSeek-V4-Pro"], 3),
+        (["--release", "0.27.1", "--serve", "vllm serve deepseek-ai/DeepSeek-V4.1"], 0),
+        (["--help"], 0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_exit_status_says_whether_something_is_dangerous_or_unknown(arguments, status, as_json, capsys):
+    assert cli.main([*arguments, *(["--json"] if as_json else [])]) == status
+    out, err = capsys.readouterr()
+    assert out and not err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--release", "0.25.0"],
+        ["--release", "0.30.0", "--max-model-len", "1.5M"],
+        ["--release", "0.30.0", "--graph", "sometimes"],
+        ["--release", "0.30.0", "--max-num-seqs", "0"],
+        ["--release", "0.30.0", "--layout", "packed"],
+        ["--release", "0.30.0", "--typical-len", "10T"],
+        ["--layout", "pitched", "--policy", "aligned", "--max-model-len", "10T"],
+        ["--release", "0.30.0", "--warmup-widths", "100"],
+        ["--release", "0.30.0", "--serve", "vllm serve m --max-model-len x"],
+        ["--release", "0.30.0", "--serve", "vllm serve m --max-model-len 10T"],
+        ["--release", "0.30.0", "--serve", "vllm", "serve", "m", "--api-key", "s3cr3t"],
+        ["--release", "0.30.0", "--serve", ""],
+        ["--release", "0.30.0", "--serve", "rm -rf /"],
+        ["--release", "0.30.0", "--serve", "-"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_status_2_and_one_sentence_at_once(arguments, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    start = time.monotonic()
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and "error: " in err and "s3cr3t" not in err
+    assert time.monotonic() - start < 2
+
+
+def test_an_internal_error_is_status_3_and_a_sentence_without_the_text(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "read_serve_line", lambda text: {}[text])
+    assert cli.main(["--release", "0.34.0", "--serve", "s3cr3t"]) == 3
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and "KeyError" in err and "s3cr3t" not in err
+
+
+def test_a_record_that_cannot_be_read_changes_no_verdict(capsys, monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("h200.json, row 3: us is -1")
+
+    monkeypatch.setattr(cli, "step_costs", broken)
+    assert cli.main(["--release", "0.27.1"]) == 1
+    assert "row 3" in capsys.readouterr().err
+
+
+def test_an_option_of_its_own_overrides_the_pasted_text(capsys):
+    line = """vllm serve m --max-model-len 1M -sc '{"num_speculative_tokens": 3}'"""
+    options = ["--max-model-len", "33792", "--num-speculative-tokens", "0"]
+    cli.main(["--release", "0.30.0", "--serve", line, *options, "--json"])
+    setup = json.loads(capsys.readouterr().out)["setup"]
+    assert (setup["max_model_len"], setup["num_speculative_tokens"], setup["max_num_seqs"]) == (33_792, 0, 1024)
+
+
+def test_the_text_can_come_from_standard_input(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("vllm serve m --max-model-len 33792 -tp 8 --api-key s3cr3t"))
+    assert cli.main(["--release", "0.30.0", "--serve", "-", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["capacity"], answer["command_line"]["not_read"]) == (384, ["--api-key"])
+
+
+def test_the_text_names_verdict_numbers_reason_and_setting():
+    text = cli.report(check(release="0.27.1"), read_serve_line(PR_50004))
+    assert text.startswith("DANGER")
+    for said in ("272 MiB", "512 MiB", "128, 256, 512, 1,024, 2,048, 4,096, 8,192", "incident 1", "#52448"):
+        assert said in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_what_was_not_read_stands_above_the_verdict_and_controls_of_a_terminal_are_escaped():
+    text = cli.report(check(release="0.27.1", unread=["--config: \x1b[31mred."]))
+    assert text.index("--config") < text.index("NOT ENOUGH READ") < text.index("moving-rows")
+    assert "\x1b" not in text and "\\x1b" in text
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        check(33_792, release="0.29.0", warmup_widths=[128, 256], batch_invariant=True, speculative_method="dspark"),
+        check(capacity=7680, layout="packed", policy="aligned", consumer="other", graph="eager", model="V4.1"),
+        check(1000, 64, 2, num_speculative_tokens=1, block_size=512, release="0.28.0"),
+    ],
+    ids=["release", "layout and policy", "small"],
+)
+def test_the_command_repeats_the_check(found, capsys):
+    cli.main([*command(found).split()[3:], "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer.pop("step_costs")) in (2, 4)
+    assert answer == json.loads(json.dumps(found.as_dict()))
+
+
+def test_the_text_names_the_cost_of_a_step_and_where_it_comes_from(capsys):
+    cli.main(["--release", "0.30.0"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "prefill, typical: 8,192 rows at 32,768 tokens, 256 columns: builder " in said
+    assert "NVIDIA H200" in said and "V4-Pro" in said
+
+
+def test_a_cost_that_was_not_measured_says_why(capsys):
+    cli.main(["--release", "0.30.0", "--max-num-batched-tokens", "1000000", "--json"])
+    costs = json.loads(capsys.readouterr().out)["step_costs"]
+    assert all(cost["builder_us"] is None and "not measured" in cost["basis"] for cost in costs[2:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output", "status"),
+    [
+        ("--release 0.27.1 | head -1", "DANGER", 1),
+        ("--release 0.27.1 | true", "", 1),
+        ("--release 0.27.1 > /dev/full", "", 2),
+        ("--help > /dev/full", "", 2),
+        ("--release 0.27.1 >&-", "", 1),
+        ("--release 0.34.0 --serve - < /dev/null", "", 2),
+        ("--release 0.34.0 --serve - <&-", "", 2),
+        ("--release 0.34.0 --serve - < /dev/zero", "", 2),
+        ("--release nothing 2> /dev/full", "", 2),
+    ],
+)
+def test_closed_pipes_and_full_disks_end_in_no_traceback(arguments, output, status):
+    line = f"set -o pipefail; exec 3>&1; {' '.join(COMMAND)} {arguments}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout[: len(output)]) == (status, output)
+    assert done.stderr.count("\n") <= 1 and "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}], ids=str)
+def test_a_terminal_that_knows_ascii_alone_gets_the_whole_answer(encoding, monkeypatch):
+    for name, value in {"PYTHONCOERCECLOCALE": "0", **encoding}.items():
+        monkeypatch.setenv(name, value)
+    done = subprocess.run([*COMMAND, "--release", "0.27.1", "--serve", "vllm serve é"], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert b"x DANGER" in done.stdout and b"512 MiB" in done.stdout and done.stdout.isascii()
+
+
+def test_it_runs_without_torch_and_triton():
+    blocked = "import sys; sys.modules.update(torch=None, triton=None); import runpy; sys.argv = ['x', *sys.argv[1:]];"
+    code = f"{blocked} runpy.run_module('c128a.deployment', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code, "--release", "0.27.1"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "") and done.stdout.startswith("DANGER")
