@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex
@@ -133,17 +132,9 @@ class Deployment:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            **dataclasses.asdict(self),
-            "capacity": self.capacity,
-            "widths": self.widths,
-            "decode_rows": self.setup.decode_rows,
-            "table_blocks": self.setup.table_blocks,
-            "reserved_bytes": self.reserved_bytes,
-            "released_bytes": self.released_bytes,
-        }
+        said = ("verdict", "sentence", "capacity", "widths", "reserved_bytes", "released_bytes")
+        rows = {"decode_rows": self.setup.decode_rows, "table_blocks": self.setup.table_blocks}
+        return {**{name: getattr(self, name) for name in said}, **rows, **dataclasses.asdict(self)}
 
 
 def check(
@@ -281,27 +272,20 @@ def command(found: Deployment, *, width: int | None = None) -> str:
     python -m c128a.deployment --release 0.30.0 --max-model-len 33792 --max-
     """
     setup = found.setup
-    builder = (
-        ["--release", setup.release.name] if setup.release else ["--layout", setup.layout, "--policy", setup.policy]
-    )
-    options = [builder]
-    for name in ("max_model_len", "max_num_batched_tokens", "max_num_seqs", "num_speculative_tokens", "block_size"):
-        options.append([f"--{name.replace('_', '-')}", str(getattr(setup, name))])
-    options += [["--graph", setup.graph], ["--consumer", setup.consumer]]
-    if setup.speculative_method:
-        options.append(["--speculative-method", setup.speculative_method])
+    options: dict[str, Any] = {"release": setup.release.name} if setup.release else {}
+    for name in () if setup.release else ("layout", "policy"):
+        options[name] = getattr(setup, name)
+    for name in (*list(BOUNDS)[:5], "graph", "consumer", "model", "speculative_method"):
+        options[name] = getattr(setup, name)
     if setup.capacity != capacity_width(setup.max_model_len):
-        options.append(["--capacity", str(setup.capacity)])
+        options["capacity"] = setup.capacity
     if setup.warmup_widths is not None:
-        options.append(["--warmup-widths", *(str(listed) for listed in setup.warmup_widths)])
-    if setup.batch_invariant:
-        options.append(["--batch-invariant"])
-    if setup.model != "V4":
-        options.append(["--model", setup.model])
+        options["warmup_widths"] = " ".join(str(listed) for listed in setup.warmup_widths)
+    options["batch_invariant"] = "" if setup.batch_invariant else None
     lines = ["python -m c128a.deployment"]
-    for option in options:
-        text = shlex.join(option)
-        if width is not None and len(lines[-1]) + len(text) + 3 > width:  # " \" ends a line that goes on
+    for name, value in options.items():
+        text = "" if value is None else f" --{name.replace('_', '-')} {value}".rstrip()
+        if width is not None and len(lines[-1]) + len(text) + 2 > width:  # " \\" ends a line that goes on
             lines.append("   ")
-        lines[-1] += f" {text}"
+        lines[-1] += text
     return " \\\n".join(lines)

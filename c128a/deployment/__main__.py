@@ -14,7 +14,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from c128a.account import MODELS
 from c128a.deployment import BOUNDS, Deployment, check
@@ -47,61 +47,52 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--capacity", {"type": int, "metavar": "COLUMNS", "help": "columns, where not sized from max-model-len"}),
     ("--warmup-widths", {"type": int, "nargs": "*", "metavar": "COLUMNS", "help": "widths that are warmed up"}),
     ("--batch-invariant", {"action": "store_true", "default": None, "help": "results independent of the batch"}),
+    ("--typical-len", {"type": human_int, "default": TYPICAL_LEN, "help": "typical length of the step costs, tokens"}),
+    ("--serve", {"metavar": "TEXT", "help": "a serve command, compose file or manifest, or - for standard input"}),
+    ("--json", {"action": "store_true", "help": "print JSON instead of text"}),
+    ("-h --help", {"action": "store_true", "help": "print this text"}),
 )
-
-
-class _Usage(Exception):  # noqa: N818 - it becomes exit status 2
-    """Wrong usage, told in one sentence."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Usage(message)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the check from the command line; the exit status says whether something is dangerous."""
     try:
-        status, text = _answer(sys.argv[1:] if argv is None else argv)
-    except _Usage as error:
-        status, text = 2, ""
-        _complain(str(error))
+        return _run(argv)
     except Exception as error:  # no traceback for an operator, and no word of the text that was pasted
-        status, text = 3, ""
-        _complain(f"internal error, {type(error).__name__}: nothing was decided")
-    return _write(text) or status
+        return _complain(3, f"internal error, {type(error).__name__}: nothing was decided")
 
 
-def _answer(argv: list[str]) -> tuple[int, str]:
-    """Exit status and report of one call."""
+def _run(argv: list[str] | None) -> int:
     parser = _parser()
-    arguments, unknown = parser.parse_known_args(argv)
-    if arguments.help:
-        return 0, parser.format_help()
-    if unknown:
-        names = ", ".join(word.partition("=")[0] for word in unknown if word.startswith("-"))
-        raise _Usage(f"unknown arguments{': ' + names if names else ''}; quote the text that follows --serve")
+    try:
+        arguments, unknown = parser.parse_known_args(argv)
+    except SystemExit:
+        return 2
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     as_json, typical = given.pop("json"), given.pop("typical_len")
-    del given["help"]
+    if given.pop("help"):
+        return _write(parser.format_help())
+    if unknown:
+        names = ", ".join(word.partition("=")[0] for word in unknown if word.startswith("-"))
+        return _complain(2, f"unknown arguments {names}; quote the text that follows --serve")
     if not 1 <= typical <= BOUNDS["max_model_len"][1]:
-        raise _Usage(f"typical-len is {typical:,}; it must be from 1 to {BOUNDS['max_model_len'][1]:,}")
+        return _complain(2, f"typical-len is {typical:,}; it must be from 1 to {BOUNDS['max_model_len'][1]:,}")
     try:
         found, line = _checked(given)
     except ValueError as error:
-        raise _Usage(str(error)) from None
+        return _complain(2, str(error))
+    costs: tuple[StepCost, ...] = ()
     try:
         costs = step_costs(found.setup, load_all(), typical_len=typical)
     except (OSError, ValueError) as error:  # a record that cannot be read changes no verdict
-        costs = ()
-        _complain(f"no cost of a step: {error}")
-    status = {"danger": 1, "unknown": 3}.get(found.verdict, 0)
-    if not as_json:
-        return status, report(found, line, costs) + "\n"
-    answer = {**found.as_dict(), "step_costs": [dataclasses.asdict(cost) for cost in costs]}
-    if line:
-        answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
-    return status, json.dumps(answer, indent=2) + "\n"
+        _complain(0, f"no cost of a step: {error}")
+    text = report(found, line, costs)
+    if as_json:
+        answer = {**found.as_dict(), "step_costs": [dataclasses.asdict(cost) for cost in costs]}
+        if line:
+            answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
+        text = json.dumps(answer, indent=2)
+    return _write(f"{text}\n") or {"danger": 1, "unknown": 3}.get(found.verdict, 0)
 
 
 def _checked(given: dict[str, Any]) -> tuple[Deployment, ServeLine | None]:
@@ -121,15 +112,16 @@ def _checked(given: dict[str, Any]) -> tuple[Deployment, ServeLine | None]:
     return check(**{**line.assumed, **line.values, **given}, unread=unread), line
 
 
-def _complain(sentence: str) -> None:
-    """One sentence on standard error, where there is one; what a terminal could take for a command is escaped."""
+def _complain(status: int, sentence: str) -> int:
+    """One sentence on standard error, where there is one; the status comes back."""
     with contextlib.suppress(OSError, ValueError):
         print(f"python -m c128a.deployment: error: {_printable(sentence)}", file=sys.stderr, flush=True)
+    return status
 
 
 def _write(text: str) -> int:
-    """Write to standard output whatever it can show; 2 where it takes nothing, 0 where the reader has read enough."""
-    if not text or sys.stdout is None:
+    """Write what standard output can show; 2 where it takes nothing, 0 where its reader has read enough."""
+    if sys.stdout is None:
         return 0
     try:
         text.encode(sys.stdout.encoding or "ascii")
@@ -141,10 +133,8 @@ def _write(text: str) -> int:
         return 0
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
-        if isinstance(error, BrokenPipeError):
-            return 0
-        _complain(f"the answer cannot be written: {error.strerror}")
-        return 2
+        broken = isinstance(error, BrokenPipeError)
+        return 0 if broken else _complain(2, f"the answer cannot be written: {error.strerror}")
 
 
 def _printable(text: str) -> str:
@@ -210,24 +200,20 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 100, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False)
 
 
-def _parser() -> _Parser:
-    parser = _Parser(
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         prog="python -m c128a.deployment",
+        usage="%(prog)s --release VERSION [--serve TEXT] [--json] [options]",
         description="Is a DeepSeek-V4 deployment in a dangerous corner of the C128A index rows?",
         epilog="Exit status: 0 nothing dangerous, 1 something dangerous, 2 wrong usage or no serve command, 3 not "
         "enough read to say, or an internal error. What is not given: the sizes of the run of PR #50004 (1,048,576 "
         "tokens, 8,192 batch tokens, 512 sequences), no speculative tokens, KV blocks of 256 tokens, full graphs as "
         "vLLM's default is, FlashMLA on sm90.",
         allow_abbrev=False,
-        add_help=False,
+        add_help=False,  # argparse would write it itself, and end badly on a full disk
     )
-    parser.add_argument("-h", "--help", action="store_true", help="show this text")
     for name, options in OPTIONS:
-        parser.add_argument(name, **options)
-    typical = f"length of the typical case of the step costs, {TYPICAL_LEN:,} by default"
-    parser.add_argument("--typical-len", type=human_int, default=TYPICAL_LEN, metavar="TOKENS", help=typical)
-    parser.add_argument("--serve", metavar="TEXT", help="a serve command, compose file or manifest, or - for stdin")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+        parser.add_argument(*name.split(), **options)
     return parser
 
 

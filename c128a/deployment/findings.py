@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from c128a.case import COMPRESS_RATIO
+from c128a.case import CAPACITY, COMPRESS_RATIO
 from c128a.deployment.releases import Release
 from c128a.layout import Layout
 from c128a.width import Policy, capacity_width, reachable_widths, required_width
@@ -37,7 +37,6 @@ GRAPH_NAMES: dict[Graph, str] = {"eager": "no graphs", "piecewise": "piecewise g
 
 SM120_LOOSE_ROWS = 64  # tokens; above them FlashInfer's SM120 kernel asks for contiguous rows
 ROW_BLOCK = 64  # columns; sparse decode kernels walk a row in blocks of 64, FlashMLA's sm100 head64 kernel asserts it
-DEFAULT_WIDTH = 8192  # columns that build_c128a_topk_metadata writes when it is not told a width
 INT32_CELLS = 2**31  # the first flat offset that 32-bit arithmetic cannot hold
 
 
@@ -146,7 +145,8 @@ def findings_of(setup: Setup) -> tuple[Finding, ...]:
         name = "DeepSeek-V4.1" if setup.model == "V4.1" else "This model"
         why = f"{name} has no layers that compress 128 tokens to one entry, so no index rows of this kind are built."
         return (_finding("no-c128a-layers", "info", why, "None; the sizes are those that a DeepSeek-V4 would have."),)
-    found = [finding for rule in RULES for finding in rule(setup)]
+    rules = (_stride, _room, _view, _blocks, _warming, _batches)
+    found = [finding for rule in rules for finding in rule(setup)]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -166,7 +166,7 @@ def width_list(widths: list[int]) -> str:
     return f"{widths[0]:,}, {widths[1]:,}, … {widths[-1]:,} ({len(widths)} widths)"
 
 
-def _moving_rows(setup: Setup) -> Iterator[Finding]:
+def _stride(setup: Setup) -> Iterator[Finding]:
     """Packed rows change their stride, a captured graph does not."""
     if setup.layout != "packed" or not setup.adaptive:
         return
@@ -184,79 +184,48 @@ def _moving_rows(setup: Setup) -> Iterator[Finding]:
         )
         yield _finding("moving-rows", "danger", why, setting)
     elif setup.graph == "full":
-        why = (
-            "Row 0 lies at element 0 at any stride, so one sequence without speculative tokens reads right. A second "
-            f"decode row would not. {history}"
-        )
+        why = f"Row 0 lies at element 0 at any stride, and a step has no second decode row. {history}"
         setting = "Pitched rows, before max_num_seqs or the speculative tokens grow."
         yield _finding("one-row", "warning", why, setting)
     else:
         mode = "no graph holds" if setup.graph == "eager" else "piecewise graphs leave out"
-        why = (
-            f"The stride of packed rows changes with the batch. Here {mode} the attention kernel, so each launch takes "
-            f"the stride of its step. {history}"
-        )
+        why = f"Here {mode} the attention kernel, so each launch takes the stride of its step. {history}"
         setting = "Keep the graph mode, or move to pitched rows and be free to choose it."
         yield _finding("packed-outside-graphs", "warning" if setup.release else "info", why, setting)
 
 
-def _contiguous_rows(setup: Setup) -> Iterator[Finding]:
-    """Narrow pitched rows have gaps; released builders hand decode rows to SM120 at full width, without any."""
-    gaps = setup.release is None and setup.layout == "pitched" and setup.adaptive
-    if setup.consumer == "flashinfer_sm120" and gaps and setup.decode_rows > SM120_LOOSE_ROWS:
+def _view(setup: Setup) -> Iterator[Finding]:
+    """Pitched rows have gaps, and a kernel may see more of them than the step wrote.
+
+    On SM120 released builders hand over decode rows at full width: no gaps, but old columns in every step.
+    """
+    if setup.layout != "pitched" or not setup.adaptive:
+        return
+    sm120 = setup.consumer == "flashinfer_sm120"
+    if sm120 and setup.release is None and setup.decode_rows > SM120_LOOSE_ROWS:
         why = (
             f"FlashInfer's SM120 kernel before 0.7.4 asks for contiguous rows above {SM120_LOOSE_ROWS} tokens. A step "
-            f"can have {setup.decode_rows:,} decode rows, and pitched rows narrower than {setup.capacity:,} columns "
-            "have gaps."
+            f"can have {setup.decode_rows:,} decode rows, and pitched rows under {setup.capacity:,} columns have gaps."
         )
         setting = f"Policy fixed, decode rows at full width as vLLM builds them, or at most {SM120_LOOSE_ROWS} rows."
         yield _finding("rows-not-contiguous", "danger", why, setting)
-
-
-def _stale_columns(setup: Setup) -> Iterator[Finding]:
-    """A step writes its pads up to its own width, and the kernel sees a wider row."""
-    sm120 = setup.consumer == "flashinfer_sm120"
-    full_view = sm120 and setup.release is not None
-    if setup.layout != "pitched" or not setup.adaptive or not (full_view or setup.graph == "full"):
-        return
     view = f"A full graph replays the width of its capture too, {setup.capacity:,} columns."
-    if full_view:
+    if sm120 and setup.release:
         view = f"On SM120 the released builder returns decode rows of {setup.capacity:,} columns in every step."
-    cause = f"{view} A narrower step writes -1 up to its own width; the columns after it keep the bytes of old steps."
-    if setup.release and setup.release.lens_bound_sm120 and sm120:
+    cause = f"{view} A narrower step writes -1 up to its own width; columns after it keep the bytes of old steps."
+    seen = setup.graph == "full" or (sm120 and setup.release)
+    if seen and sm120 and setup.release and setup.release.lens_bound_sm120:
         why = f"{cause} The FlashInfer of this release gathers nothing past lens, so nobody reads them."
         yield _finding("stale-columns", "info", why, "Keep FlashInfer at 0.7.2 or later.")
-    elif sm120:
+    elif seen and sm120:
         why = f"{cause} FlashInfer's SM120 kernel before 0.7.2 may read lanes past lens and take those bytes for ids."
         setting = "A fixed width (vLLM 0.28.0), or FlashInfer 0.7.2 or later (vLLM 0.33.0), which stops at lens."
         yield _finding("stale-columns", "danger", why, setting)
-    elif setup.consumer == "other":
+    elif seen and setup.consumer == "other":
         why = f"{cause} A kernel that reads past lens takes those bytes for ids."
         setting = "Policy fixed, cudagraph_mode PIECEWISE or NONE, or a kernel that stops at lens, as FlashMLA does."
         yield _finding("stale-columns", "warning", why, setting)
-
-
-def _block_of_columns(setup: Setup) -> Iterator[Finding]:
-    """Kernels walk a row in blocks of 64 columns: a width that 64 does not divide is refused or overrun."""
-    odd = [width for width in setup.widths if width % ROW_BLOCK]
-    if not odd:
-        return
-    listed = ", ".join(f"{width:,}" for width in odd[:3])
-    setting = f"A capacity that is a multiple of 128: {-(-setup.capacity // 128) * 128:,}."
-    if setup.consumer == "flashmla_sm100":
-        why = f"FlashMLA's sm100 head64 kernel asserts width % {ROW_BLOCK} = 0. Reachable here: {listed}."
-        yield _finding("width-not-64", "danger", why, setting)
-    else:
-        why = (
-            f"Sparse decode kernels read a row in blocks of {ROW_BLOCK} columns. At {listed} columns the last block "
-            "ends in the next row, and for the last row past the view."
-        )
-        yield _finding("width-not-64", "warning", why, setting)
-
-
-def _unknown_reader(setup: Setup) -> Iterator[Finding]:
-    """A kernel nobody described: what to ask before narrow pitched rows are handed to it."""
-    if setup.consumer == "other" and setup.layout == "pitched" and setup.adaptive:
+    if setup.consumer == "other":
         why = (
             "Does it take any row stride, or only contiguous rows? Does it stop at lens, or read on? Which multiple of "
             "columns does it ask for? FlashMLA takes any stride, stops at lens, and asks for 64."
@@ -264,44 +233,55 @@ def _unknown_reader(setup: Setup) -> Iterator[Finding]:
         yield _finding("unknown-reader", "info", why, "Policy fixed, whatever the answers.")
 
 
-def _capacity(setup: Setup) -> Iterator[Finding]:
-    """The longest sequence has more compressed entries than a row has columns."""
+def _blocks(setup: Setup) -> Iterator[Finding]:
+    """Kernels walk a row in blocks of 64 columns: a width that 64 does not divide is refused or overrun."""
+    odd = ", ".join(f"{width:,}" for width in setup.widths if width % ROW_BLOCK)
+    setting = f"A capacity that is a multiple of 128: {-(-setup.capacity // 128) * 128:,}."
+    if odd and setup.consumer == "flashmla_sm100":
+        why = f"FlashMLA's sm100 head64 kernel asserts that {ROW_BLOCK} divides the width. Reachable here: {odd}."
+        yield _finding("width-not-64", "danger", why, setting)
+    elif odd:
+        why = f"At {odd} columns the last block of {ROW_BLOCK} ends in the next row, or past the view."
+        yield _finding("width-not-64", "warning", why, setting)
+
+
+def _room(setup: Setup) -> Iterator[Finding]:
+    """Sequences that a row cannot hold, rows that 32 bits cannot count, and a default that is not the capacity."""
     needed = required_width(setup.max_model_len, COMPRESS_RATIO)
-    if needed <= setup.capacity:
-        return
-    if setup.release is None:
-        outcome = "The builder of this package refuses such a step with an error."
-    elif setup.layout == "pitched" and setup.policy != "fixed":
-        outcome = "vLLM asserts that the width holds the sequence, and stops."
-    else:
+    cells, last = setup.max_num_batched_tokens * setup.capacity, INT32_CELLS // setup.capacity
+    if needed > setup.capacity:
         outcome = f"The last {needed - setup.capacity:,} entries of such a row are dropped in silence."
-    why = (
-        f"A capacity of {setup.capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens; "
-        f"max_model_len is {setup.max_model_len:,} and needs {needed:,} columns. {outcome}"
-    )
-    setting = (
-        f"max_model_len {setup.capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, an auto-fitted length "
-        f"included; or a capacity of {capacity_width(setup.max_model_len):,}."
-    )
-    yield _finding("capacity-too-small", "danger", why, setting)
+        if setup.release is None:
+            outcome = "The builder of this package refuses such a step with an error."
+        elif setup.layout == "pitched" and setup.policy != "fixed":
+            outcome = "vLLM asserts that the width holds the sequence, and stops."
+        why = (
+            f"A capacity of {setup.capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens; "
+            f"max_model_len is {setup.max_model_len:,} and needs {needed:,} columns. {outcome}"
+        )
+        setting = (
+            f"max_model_len {setup.capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, an auto-fitted "
+            f"length included; or a capacity of {capacity_width(setup.max_model_len):,}."
+        )
+        yield _finding("capacity-too-small", "danger", why, setting)
+    if setup.release and cells > INT32_CELLS:
+        why = (
+            f"{setup.max_num_batched_tokens:,} rows of {setup.capacity:,} columns are {cells:,} cells. The row loop "
+            f"counts in 32 bits: from cell {INT32_CELLS:,}, in row {last:,}, it writes outside the buffer."
+        )
+        setting = f"max_num_batched_tokens {last:,} or less, or the stand-in of this package: its offsets have 64 bits."
+        yield _finding("large-offsets", "danger", why, setting)
+    if setup.capacity != CAPACITY:
+        outcome = "would run over the rows after it" if setup.capacity < CAPACITY else "would end early"
+        why = (
+            f"A call of build_c128a_topk_metadata without a width builds {CAPACITY:,} columns; a long row of "
+            f"{setup.capacity:,} {outcome}. vLLM's builder and the one of this package pass their width."
+        )
+        yield _finding("default-width", "info", why, "Pass max_compressed_tokens in calls of your own.")
 
 
-def _large_offsets(setup: Setup) -> Iterator[Finding]:
-    """Rows past flat offset 2³¹, counted in 32 bits by the row loop of the releases."""
-    cells = setup.max_num_batched_tokens * setup.capacity
-    if setup.release is None or cells <= INT32_CELLS:
-        return
-    row = INT32_CELLS // setup.capacity
-    why = (
-        f"{setup.max_num_batched_tokens:,} rows of {setup.capacity:,} columns are {cells:,} cells. The row loop counts "
-        f"in 32 bits: from cell {INT32_CELLS:,}, in row {row:,}, it writes outside the buffer."
-    )
-    setting = f"max_num_batched_tokens {row:,} or less, or the stand-in of this package, whose offsets have 64 bits."
-    yield _finding("large-offsets", "danger", why, setting)
-
-
-def _warmup_list(setup: Setup) -> Iterator[Finding]:
-    """A width that can be chosen and was not warmed up."""
+def _warming(setup: Setup) -> Iterator[Finding]:
+    """A width that can be chosen and was not warmed up, and variants that Triton compiles when it meets them."""
     widths, given = setup.widths, setup.warmup_widths
     odd = setup.policy == "pow2" and setup.capacity & (setup.capacity - 1) != 0
     missing = [] if given is None else sorted(set(widths) - set(given))
@@ -315,63 +295,34 @@ def _warmup_list(setup: Setup) -> Iterator[Finding]:
     elif given is None and odd:
         why = f"The widths are {width_list(widths)}.{last}"
         yield _finding("capacity-not-power-of-two", "info", why, "Take warm-up lists from the reachable widths.")
-
-
-def _batch_invariance(setup: Setup) -> Iterator[Finding]:
-    """Results that must not depend on the rest of the batch want the same shapes in every step."""
-    if setup.batch_invariant and setup.adaptive:
+    if setup.release:
+        all_widths, counts, strides, pointers = setup.release.variants
         why = (
-            "The longest sequence of a batch sets the width of every row, and you ask for results that do not depend "
-            "on the rest of the batch."
+            f"The row loop has {all_widths} compiled variant for all widths, {counts} after other decode counts, "
+            f"{strides} after an odd block-table stride, {pointers} after an unaligned positions pointer. Each is "
+            "compiled when it is first met."
         )
+        setting = (
+            "Positions at an address that 16 divides; or the stand-in of this package: warmup() lists its variants."
+        )
+        yield _finding("compiles-while-serving", "info", why, setting)
+
+
+def _batches(setup: Setup) -> Iterator[Finding]:
+    """What the rest of a batch decides: the width of its rows, and which requests are decode."""
+    if setup.batch_invariant and setup.adaptive:
+        why = "The longest sequence of a batch sets the width of all its rows, and results are not to depend on it."
         yield _finding("depends-on-the-batch", "warning", why, f"Policy fixed: {setup.capacity:,} columns every step.")
-
-
-def _decode_split(setup: Setup) -> Iterator[Finding]:
-    """Which requests count as decode when they verify speculative tokens."""
-    if setup.num_speculative_tokens == 0:
-        return
-    most, wanted = setup.decode_query_len, setup.max_num_seqs * setup.decode_query_len
-    bound = f" (of {wanted:,}: max_num_batched_tokens is the bound)" if wanted > setup.decode_rows else ""
-    why = (
-        f"With {setup.num_speculative_tokens} speculative tokens a request is decode when its query has {most} tokens "
-        f"or fewer, the short last chunk of a prompt included, and prefill from {most + 1} on. A step has up to "
-        f"{setup.decode_rows:,} decode rows{bound}."
-    )
-    setting = f"Size decode buffers and graphs for {setup.decode_rows:,} rows."
-    yield _finding("decode-prefill-split", "info", why, setting)
-
-
-def _compiling(setup: Setup) -> Iterator[Finding]:
-    """Triton compiles a variant for each kind of integer it meets."""
-    if setup.release is None:
-        return
-    widths, counts, strides, pointers = setup.release.variants
-    why = (
-        f"The row loop has {widths} compiled variant for all widths, {counts} after other decode counts, {strides} "
-        f"after an odd block-table stride, {pointers} after an unaligned positions pointer. Each is compiled when it "
-        "is first met."
-    )
-    setting = "Positions at an address that 16 divides; or the stand-in of this package, whose variants warmup() lists."
-    yield _finding("compiles-while-serving", "info", why, setting)
-
-
-def _default_width(setup: Setup) -> Iterator[Finding]:
-    """The function's default of 8,192 columns on rows of another width."""
-    if setup.capacity == DEFAULT_WIDTH:
-        return
-    outcome = f"rows here need up to {setup.capacity:,}, so long rows would end early"
-    if setup.capacity < DEFAULT_WIDTH:
-        outcome = f"rows here are {setup.capacity:,} apart, so each row would run over the rows after it"
-    why = (
-        f"A call of build_c128a_topk_metadata without a width builds {DEFAULT_WIDTH:,} columns; {outcome}. vLLM's "
-        "builder and the one of this package pass their width."
-    )
-    yield _finding("default-width", "info", why, "Pass max_compressed_tokens in calls of your own.")
-
-
-def _full_width(setup: Setup) -> Iterator[Finding]:
-    """A fixed width where an adaptive one would be as safe: nothing is wrong, every step pays."""
+    if setup.num_speculative_tokens:
+        most, wanted = setup.decode_query_len, setup.max_num_seqs * setup.decode_query_len
+        bound = f" (of {wanted:,}: max_num_batched_tokens is the bound)" if wanted > setup.decode_rows else ""
+        why = (
+            f"With {setup.num_speculative_tokens} speculative tokens a request is decode when its query has {most} "
+            f"tokens or fewer, the short last chunk of a prompt included, and prefill from {most + 1} on. A step has "
+            f"up to {setup.decode_rows:,} decode rows{bound}."
+        )
+        setting = f"Size decode buffers and graphs for {setup.decode_rows:,} rows."
+        yield _finding("decode-prefill-split", "info", why, setting)
     narrow = reachable_widths(setup.capacity)[0]
     needless = setup.consumer.startswith("flashmla") and not setup.batch_invariant and narrow < setup.capacity
     if setup.policy == "fixed" and needless:
@@ -380,20 +331,3 @@ def _full_width(setup: Setup) -> Iterator[Finding]:
             f"once in each C128A layer. The power-of-two policy starts at {narrow:,}."
         )
         yield _finding("full-width", "info", why, "Adaptive width on pitched rows: vLLM 0.29.0 or later.")
-
-
-RULES = (
-    _moving_rows,
-    _capacity,
-    _contiguous_rows,
-    _stale_columns,
-    _block_of_columns,
-    _large_offsets,
-    _warmup_list,
-    _batch_invariance,
-    _unknown_reader,
-    _decode_split,
-    _compiling,
-    _default_width,
-    _full_width,
-)

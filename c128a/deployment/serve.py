@@ -129,7 +129,7 @@ def read_serve_line(text: str) -> ServeLine:
     read here a value that vLLM would refuse.
 
     >>> read_serve_line("export VLLM_BATCH_INVARIANT=1; vllm serve m -O1 --spec-tokens 5").values
-    {'batch_invariant': True, 'num_speculative_tokens': 5, 'graph': 'piecewise'}
+    {'num_speculative_tokens': 5, 'graph': 'piecewise', 'batch_invariant': True}
     """
     size = len(text.encode(errors="surrogatepass"))
     if size > LIMIT:
@@ -205,15 +205,17 @@ def _document_words(text: str) -> list[str] | None:
 
 def _scalar_words(value: str, key: str, listed: bool) -> list[str]:
     """The words of a string in a document: an item of a list is one word, a command is many, the rest is none."""
-    option = "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower().replace("_", "-")
     if opened := _opened(value):
         return opened
-    if key in ("command", "args", "entrypoint"):
-        return [value] if listed and not re.match(r"-\S+\s", value) else [";", *_shell_words(value)]
+    if listed and not re.match(r"-\S+\s", value):
+        return [value]
+    option = "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower().replace("_", "-")
     if option in READ or option == "--env-from":  # a file for --config, or the values of a chart
         off = "--no-" if value.lower() == "false" else "--"
         return [off + option[2:]] if value.lower() in ("true", "false") else [f"{option}={value}"]
-    return [value] if listed or value.startswith("-") or "vllm-openai" in value else []
+    if key in ("command", "args", "entrypoint") or re.search(r"(^|\s)-[-a-z]", value):
+        return [";", *_shell_words(value)]
+    return [value] if "vllm-openai" in value else []
 
 
 def _variable(text: str) -> bool:
@@ -282,10 +284,9 @@ class _Reader:
         while at < len(words):
             word, following = words[at], words[at + 1] if at + 1 < len(words) else None
             at += 1
-            self.part += self.document and word == ";"
-            if not word.strip(";&|()") and self.document:
-                continue
-            if word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
+            if self.document and not word.strip(";&|()"):
+                self.part += 1
+            elif word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
                 self.assign(following or "")
                 at += 1
             elif self.assign(word):
@@ -322,8 +323,7 @@ class _Reader:
                 shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
                 self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
             return 0
-        takes = not flag and not given and following is not None
-        takes = takes and (not str(following).startswith("-") or re.fullmatch(r"-\d+", str(following)) is not None)
+        takes = not flag and not given and re.match(r"[^-;]|-\d+$", following or ";") is not None
         found = value if given else following if takes else None
         if key:
             self.dotted.setdefault(name, {})[key] = found or ""
@@ -355,7 +355,10 @@ class _Reader:
             elif name not in READ:
                 self.not_read.append(typed)
         for name in self.dotted.keys() - OBJECTS.keys():
-            self.not_read.append(name)
+            if name in READ:
+                self.unread[name] = "it takes no keys"
+            else:
+                self.not_read.append(name)
         for name, value in self.variables.items():
             self.settle_variable(name, value)
         if self.nameless:
