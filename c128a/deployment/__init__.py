@@ -19,21 +19,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex
 
 from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, MAX_MODEL_LEN
-from c128a.deployment.findings import CONSUMERS as CONSUMERS
-from c128a.deployment.findings import GRAPHS as GRAPHS
-from c128a.deployment.findings import (
-    MODELS,
-    POLICY_NAMES,
-    SEVERITIES,
-    Consumer,
-    Finding,
-    Graph,
-    Model,
-    Setup,
-    findings_of,
-)
-from c128a.deployment.releases import RELEASES as RELEASES
-from c128a.deployment.releases import release_of as release_of
+from c128a.deployment import findings as known_findings
+from c128a.deployment.findings import POLICY_NAMES, Consumer, Finding, Graph, Model, Setup
+from c128a.deployment.releases import METHODS, RELEASES, release_of
 from c128a.deployment.serve import ServeLine as ServeLine
 from c128a.deployment.serve import read_serve_line as read_serve_line
 from c128a.layout import ITEMSIZE, LAYOUTS, Layout
@@ -118,7 +106,7 @@ class Deployment:
         >>> print(check(33_792, release="0.30.0").sentence)
         vLLM 0.30.0 (pitched rows of power-of-two width) with full graphs and FlashMLA on sm90: nothing dangerous found.
         """
-        count = {severity: sum(f.severity == severity for f in self.findings) for severity in SEVERITIES}
+        count = {severity: sum(f.severity == severity for f in self.findings) for severity in known_findings.SEVERITIES}
         said = "nothing dangerous found"
         if count["danger"]:
             first = self.findings[0].title
@@ -185,9 +173,10 @@ def check(
     known = None if release is None else release_of(release)
     layout, policy = (known.layout, known.policy) if known else (layout, policy)
     for name, value, choices in (
-        ("graph", graph, GRAPHS),
-        ("consumer", consumer, CONSUMERS),
-        ("model", model, MODELS),
+        ("graph", graph, known_findings.GRAPHS),
+        ("consumer", consumer, known_findings.CONSUMERS),
+        ("model", model, known_findings.MODELS),
+        ("speculative_method", speculative_method or METHODS[0], METHODS),
         ("layout", layout, LAYOUTS),
         ("policy", policy, POLICIES),
     ):
@@ -208,7 +197,7 @@ def check(
     )
     newer = f"vLLM {known.name} is newer than {RELEASES[-1].name}, the newest whose builder was read." if known else ""
     unread = (*unread, newer) if known and not known.known else tuple(unread)
-    return Deployment(setup, _buffers(setup), _warm_up(setup), findings_of(setup), unread)
+    return Deployment(setup, _buffers(setup), _warm_up(setup), known_findings.findings_of(setup), unread)
 
 
 def _whole(name: str, value: Any) -> int:
@@ -225,7 +214,7 @@ def _whole(name: str, value: Any) -> int:
 def _widths(given: Iterable[int], capacity: int) -> tuple[int, ...]:
     """Warm-up widths, ascending. A list of powers of two may end at the first that is no less than the capacity."""
     most = max(TOPK_ALIGNMENT, 1 << (capacity - 1).bit_length())
-    fits = {*range(TOPK_ALIGNMENT, most + 1, TOPK_ALIGNMENT), capacity}
+    fits = [*range(TOPK_ALIGNMENT, most + 1, TOPK_ALIGNMENT), capacity]
     widths = list(given)
     if odd := [width for width in widths if type(width) in (bool, float) or width not in fits]:
         named = ", ".join(str(width)[:20] for width in odd[:5])

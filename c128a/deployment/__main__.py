@@ -20,8 +20,8 @@ from c128a.account import MODELS
 from c128a.deployment import BOUNDS, Deployment, check
 from c128a.deployment.findings import CONSUMERS, GRAPHS
 from c128a.deployment.findings import MODELS as MODEL_NAMES
-from c128a.deployment.releases import RELEASES
-from c128a.deployment.serve import LIMIT, METHODS, ServeLine, human_int, read_serve_line
+from c128a.deployment.releases import METHODS, RELEASES
+from c128a.deployment.serve import LIMIT, ServeLine, human_int, read_serve_line
 from c128a.deployment.step_cost import TYPICAL_LEN, StepCost, step_costs
 from c128a.layout import LAYOUTS
 from c128a.records import load_all

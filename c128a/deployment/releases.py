@@ -23,7 +23,7 @@ from c128a.width import Policy
 #   plain      up to 1 + k
 #   draft      up to 1 + k, and one more for a standalone draft model
 Split = Literal["parallel", "plain", "draft"]
-PARALLEL_DRAFTS = ("dspark", "dflash")
+METHODS = ("mtp", "deepseek_mtp", "eagle", "eagle3", "dspark", "dflash", "draft_model", "ngram", "ngram_gpu", "suffix")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Release:
         (15, 8)
         """
         k = num_speculative_tokens
-        if k and self.split == "parallel" and method in PARALLEL_DRAFTS:
+        if k and self.split == "parallel" and method in ("dspark", "dflash"):
             return 1 + 2 * k
         return 1 + k + (k > 0 and self.split == "draft" and method == "draft_model")
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from c128a.deployment.findings import Graph
+from c128a.deployment.releases import METHODS
 
 LIMIT = 65_536  # bytes of a paste: more than any command, and read at once
 NODES = 20_000  # parts of a document; an alias in YAML can stand for many
@@ -34,7 +35,6 @@ GRAPHS_OF: dict[str, dict[str, Graph]] = {
              "FULL_AND_PIECEWISE": "full"},
     "level": {"0": "eager", "1": "piecewise", "2": "full", "3": "full"},
 }  # fmt: skip
-METHODS = ("mtp", "deepseek_mtp", "eagle", "eagle3", "dspark", "dflash", "draft_model", "ngram", "ngram_gpu", "suffix")
 
 NUMBERS = {
     "--max-model-len": "max_model_len",

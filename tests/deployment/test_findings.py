@@ -1,7 +1,6 @@
 """What `check` must find, incident by incident, and what it must leave alone."""
 
 import dataclasses
-import json
 import shlex
 import time
 
@@ -148,17 +147,10 @@ def test_rows_of_this_package_have_gaps_above_64_rows_and_stale_lanes_behind_a_g
     assert dangers(64, "full") == ["stale-columns"]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"release": "0.28.0"},
-        {"release": "0.29.0", "max_model_len": 16_384},
-        {"layout": "packed", "policy": "pow2", "graph": "eager"},
-    ],
-    ids=["fixed width", "one width", "packed, eager"],
-)
-def test_full_rows_suit_sm120(settings):
-    assert check(consumer="flashinfer_sm120", **settings).verdict == "safe"
+def test_rows_without_gaps_suit_sm120():
+    packed = {"layout": "packed", "policy": "pow2", "graph": "eager"}
+    for settings in ({"release": "0.28.0"}, {"release": "0.29.0", "max_model_len": 16_384}, packed):
+        assert check(consumer="flashinfer_sm120", **settings).verdict == "safe"
 
 
 def test_an_undescribed_kernel_behind_a_graph_is_a_warning():
@@ -289,13 +281,6 @@ def test_what_was_not_read_comes_before_any_verdict():
     assert newer.verdict == "unknown" and "0.35" in newer.unread[0] and "0.34.0" in newer.unread[0]
 
 
-def test_the_answer_is_plain_json():
-    answer = json.loads(json.dumps(check(release="0.27.1").as_dict()))
-    assert (answer["verdict"], answer["setup"]["release"]["name"]) == ("danger", "0.27.1")
-    assert answer["findings"][0]["code"] == "moving-rows"
-    assert answer["widths"] == [128, 256, 512, 1024, 2048, 4096, 8192]
-
-
 def test_a_command_over_several_lines_is_the_same_command():
     found = check(33_792, release="0.30.0", warmup_widths=[128, 256], batch_invariant=True, speculative_method="mtp")
     lines = command(found, width=80).split(" \\\n")
@@ -351,6 +336,7 @@ def test_packed_rows_are_a_danger_exactly_where_a_graph_meets_a_second_row_and_a
         ({"graph": "always"}, "graph is 'always'"),
         ({"consumer": "triton"}, "consumer is 'triton'"),
         ({"model": "V3"}, "model is 'V3'"),
+        ({"speculative_method": "; rm"}, "speculative_method is '; rm'"),
         ({"layout": "packed"}, "the one or the other"),
         ({"release": None}, "a release, or both"),
         ({"release": None, "layout": "packed"}, "a release, or both"),
