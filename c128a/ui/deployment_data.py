@@ -103,19 +103,13 @@ def answer(values: Mapping[str, Any]) -> Deployment:
     builder: dict[str, Any] = {"release": values["release"]}
     if values["release"] == OWN:
         builder = {"layout": values["layout"], "policy": values["policy"]}
-    return check(
-        values["model_len"],
-        values["batch"],
-        values["seqs"],
-        num_speculative_tokens=values["spec"],
-        block_size=values["block"],
-        graph=values["graph"],
-        consumer=values["consumer"],
-        capacity=values["capacity"] or None,
-        warmup_widths=[int(width) for width in values["warm"].split(",")] if values["warm"] else None,
-        batch_invariant=values["invariant"] == "yes",
-        **builder,
-    )
+    warm = [int(width) for width in values["warm"].split(",")] if values["warm"] else None
+    arguments = {argument: values[name] for argument, name in NAMES.items()}
+    arguments |= {**builder, "capacity": values["capacity"] or None, "batch_invariant": values["invariant"] == "yes"}
+    try:
+        return check(**arguments, warmup_widths=warm)
+    except ValueError:  # a list with widths beyond these buffers
+        return check(**arguments)
 
 
 def apply_preset(values: Mapping[str, Any], name: str) -> dict[str, Any]:
