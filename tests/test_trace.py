@@ -1,0 +1,258 @@
+"""The walk equals the interpreted kernels, store for store and lane for lane; so does what it says lies in a buffer."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c128a import backend, kernel
+from c128a.case import Case
+from c128a.tiles import TILES, Tile
+from c128a.trace import BLANK, cells, grid, memory, program_shape, reads, row_verdicts, trace
+
+interpreted = pytest.mark.skipif(not backend.INTERPRET, reason="stores are recorded in Triton's interpreter")
+POISON = 12_345
+
+
+def buffers_of(case, fill):
+    """The decode, lens and prefill buffers of a case, one spare row in each."""
+    rows = case.num_decode_tokens + 1, case.num_tokens - case.num_decode_tokens + 1
+    decode, prefill = (torch.full((count, case.capacity), fill, dtype=torch.int32) for count in rows)
+    return {"decode": decode, "lens": torch.full((rows[0],), fill, dtype=torch.int32), "prefill": prefill}
+
+
+def launch(case, name, buffers, *, step=1024, tile=None):
+    """One build of a case by the kernel of that name, without the package's own checks and launches."""
+    positions, requests, table, slots, *_ = case.tensors()
+    shared = {
+        "decode_ptr": buffers["decode"],
+        "decode_stride": case.decode_rows.row_stride,
+        "lens_ptr": buffers["lens"],
+        "prefill_ptr": buffers["prefill"],
+        "prefill_stride": case.prefill_rows.row_stride,
+        "positions_ptr": positions,
+        "requests_ptr": requests,
+        "table_ptr": table,
+        "slots_ptr": slots,
+        "num_decode": case.num_decode_tokens,
+        "width": case.width,
+        "table_stride": table.stride(0),
+        "table_rows": table.shape[0],
+        "table_cols": table.shape[1],
+    }
+    if name == "row_loop":
+        ratio, block = case.compress_ratio, case.block_size
+        kernel.row_loop[(case.num_tokens,)](**shared, compress_ratio=ratio, block_size=block, STEP=step)
+    else:
+        rows, cols = program_shape(case, name, tile=tile)
+        sizes = {"RATIO": case.compress_ratio, "BLOCK": case.block_size, "ROWS": rows, "COLS": cols, "OVERLAP": 0}
+        kernel.tiled[grid(case, name, tile=tile)](**shared, num_tokens=case.num_tokens, **sizes)
+
+
+def true_stores(case, name, **shape):
+    """Each lane of each store that the interpreter makes: (grid index, buffer, offset or -1, value or None)."""
+    from triton.runtime import interpreter
+
+    builder, buffers, found = interpreter.interpreter_builder, buffers_of(case, POISON), []
+    store = builder.create_masked_store
+
+    # The first three arguments are pointers, values and mask from triton 3.5 to 3.9; what follows differs.
+    def record(pointers, values, mask, *rest):
+        lanes = np.broadcast_arrays(pointers.data, values.data, mask.data)
+        address, value, on = (lane.ravel().tolist() for lane in lanes)
+        first = address[on.index(True)]
+        (held,) = (key for key, b in buffers.items() if b.data_ptr() <= first < b.data_ptr() + 4 * b.numel())
+        base = buffers[held].data_ptr()
+        for at, written, stored in zip(address, value, on, strict=True):
+            line = ((at - base) // 4, written) if stored else (-1, None)
+            found.append((builder.grid_idx[:2], held, *line))
+        return store(pointers, values, mask, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builder, "create_masked_store", record)
+        launch(case, name, buffers, **shape)
+    return found
+
+
+def said_stores(case, name, **shape):
+    table = trace(case, name, **shape)
+    trips = table["trip"] if name == "tiled" else 0 * table["trip"]
+    value = table["value"].astype(object).where(table["value"].notna(), None)
+    programs = zip(table["program"], trips, strict=True)
+    return list(zip(programs, table["kind"], table["offset"], value, strict=True))
+
+
+BAD_TABLES = Case.of_tokens(  # a request outside the table on either side, a hole, a table that ends early
+    [2047, 2047, 2047, 1023], [2, -1, 1, 0], [[4, -1, 6], [9, 8, -1]], [0, 1, 2, 3], 4, width=20, capacity=25
+)
+CASES = {
+    "mixed": Case.mixed(3, 6, 2048),
+    "one-long": Case.one_long(3, 300_000, 256, given_width=2400),
+    "speculative": Case.speculative(2, 3, 520, given_width=130, layout="packed"),
+    "padded": Case.of_tokens([0, 127, 511, -1, -2, 255], [0] * 6, [[5, 7, 11, 13]], [0, -1, 2, -1, 4, 3], 5, width=8),
+    "bad-tables": BAD_TABLES,
+    "width-1025": Case.mixed(1, 2, 1025 * 128, given_width=1025),
+    "ratio-4": Case.mixed(2, 2, 900, compress_ratio=4, given_width=256),
+}
+TILE = Tile(2, 16, 4)
+
+
+@st.composite
+def batches(draw):
+    """Small batches with any fault a batch can have; ratio 4, three entries a block."""
+    positions = draw(st.lists(st.integers(-2, 130), min_size=1, max_size=7))
+    table = draw(st.integers(1, 12).flatmap(lambda n: st.lists(st.tuples(*[st.integers(-1, 90)] * n), min_size=1)))
+    count, width = len(positions), draw(st.integers(1, 40))
+    requests = draw(st.lists(st.integers(-1, len(table)), min_size=count, max_size=count))
+    slots = draw(st.lists(st.integers(-1, 2), min_size=count, max_size=count))
+    capacity, layout = width + draw(st.integers(0, 5)), draw(st.sampled_from(["packed", "pitched"]))
+    shape = {"width": width, "capacity": capacity, "layout": layout, "compress_ratio": 4, "kv_block_size": 12}
+    return Case.of_tokens(positions, requests, table, slots, draw(st.integers(0, count)), **shape)
+
+
+@interpreted
+@pytest.mark.parametrize("name", CASES)
+def test_the_kernels_store_what_the_walk_says(name):
+    case = CASES[name]
+    assert true_stores(case, "row_loop", step=1024) == said_stores(case, "row_loop")
+    for tile in (*TILES, None):
+        assert true_stores(case, "tiled", tile=tile) == said_stores(case, "tiled", tile=tile), tile
+
+
+@interpreted
+@settings(max_examples=25)
+@given(batches())
+def test_whatever_the_batch_the_kernels_store_what_the_walk_says(case):
+    assert true_stores(case, "row_loop", step=16) == said_stores(case, "row_loop", step=16)
+    assert true_stores(case, "tiled", tile=TILE) == said_stores(case, "tiled", tile=TILE)
+
+
+@given(batches(), st.sampled_from(["row_loop", "tiled"]))
+def test_one_program_is_a_part_of_the_whole_and_each_cell_is_stored_once(case, name):
+    shape = {"step": 16, "tile": TILE}
+    whole = trace(case, name, **shape)
+    programs, trips = grid(case, name, **shape)
+    part = trace(case, name, program=programs - 1, trip=trips - 1, **shape)
+    assert whole.tail(len(part)).reset_index(drop=True).equals(part)
+    stored = whole[whole["state"] != "masked"]
+    assert len(stored) == case.num_tokens * case.width + case.num_decode_tokens
+    assert not stored.duplicated(["kind", "row", "column"]).any()
+
+
+@pytest.mark.parametrize(
+    ("row", "reasons"),
+    [
+        (0, {"request outside the table": 16, "past n": 4}),
+        (1, {"request outside the table": 16, "past n": 4}),
+        (2, {"live": 4, "no block": 2, "table too short": 10, "past n": 4}),
+        (3, {"live": 4, "no block": 2, "table too short": 2, "past n": 12}),
+    ],
+    ids=["request-2-of-2", "request--1", "hole-and-short", "short"],
+)
+def test_a_pad_says_why_it_is_one(row, reasons):
+    # b = 2: columns 0-1 lie in entry 0, 2-3 in entry 1, 4-5 in entry 2; position 2047 sees 16 entries, 1023 sees 8.
+    lanes = trace(BAD_TABLES, "row_loop", program=row, step=16)
+    found = lanes[(lanes["kind"] == "decode") & (lanes["state"] != "masked")]
+    assert found["reason"].value_counts().to_dict() == reasons
+
+
+def test_the_worked_example_of_position_1000():
+    lanes = trace(Case.of_tokens([1000], [0], [[40, 10, 30, 20]], [5], 1, width=128), "row_loop")
+    assert lanes["value"].head(8).tolist() == [80, 81, 20, 21, 60, 61, 40, -1]
+    assert lanes.iloc[-1][["kind", "value", "offset"]].tolist() == ["lens", 7, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"kernel": "loop"}, "kernel is 'loop'"), ({"program": 4}, "program is 4"), ({"trip": -1}, "trip is -1")],
+)
+def test_what_the_grid_does_not_have_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        trace(BAD_TABLES, **{"kernel": "row_loop"} | arguments)
+
+
+def rows_of(entries, width, layout="packed", *, model_len=1_048_576, decode=True, first_block=0):
+    """One row for each number of entries, of a width."""
+    seqs, count = tuple(max(128 * n, 1) for n in entries), len(entries)
+    fields = {"max_model_len": model_len, "given_width": width, "layout": layout, "first_block": first_block}
+    return Case((1,) * count, seqs, count if decode else 0, **fields)
+
+
+def incident_1(rows, layout, first_block):
+    """Captured at 1,048,576 tokens (width 8192), replayed at 300,000 (width 4096)."""
+    before, now = (8192, 4505, 6553, 5734)[:rows], (937, 2109, 1523, 2343)[:rows]
+    return rows_of(before, 8192, layout), rows_of(now, 4096, layout, first_block=first_block)
+
+
+def test_a_reader_of_the_captured_stride_finds_only_row_0_of_packed_rows():
+    before, now = incident_1(2, "packed", 100_000)
+    # Flat offset 8192 would be row 2 of the new layout; with two rows it holds what the capture left.
+    assert cells(before, now, "decode").loc[8192, "kind"] == "old id"
+    assert row_verdicts(reads(before, now, "decode", 8192), 2) == ["right", "wrong"]
+    assert row_verdicts(reads(before, now, "decode", 4096), 2) == ["right", "right"]
+
+
+def test_rows_that_stay_where_they_are_hold():
+    before, now = incident_1(2, "pitched", 100_000)
+    assert row_verdicts(reads(before, now, "decode", 8192), 2) == ["right", "right"]
+
+
+def test_old_ids_of_the_same_requests_can_make_a_wrong_row_come_out_right():
+    # Row 1 is taken from where row 2 lies now; rows 2 and 3 from what the capture left, which is the same entries.
+    before, now = incident_1(4, "packed", 0)
+    assert row_verdicts(reads(before, now, "decode", 8192), 4) == ["right", "wrong", "luck", "luck"]
+
+
+def test_pitched_rows_keep_their_place_and_old_columns():
+    before, now = (rows_of((2, 4), width, "pitched", model_len=65_536) for width in (256, 128))
+    found = memory(before, now, "decode")
+    assert list(zip(found["start"], found["stop"], found["kind"], strict=True)) == [
+        (0, 2, "id"), (2, 128, "pad"), (128, 256, "old pad"), (256, 512, "blank"),
+        (512, 516, "id"), (516, 640, "pad"), (640, 768, "old pad"), (768, 1024, "blank"),
+    ]  # fmt: skip
+
+
+def test_prefill_rows_hold_the_identity_so_another_row_serves_as_far_as_its_ids_reach():
+    before = rows_of((512, 512, 512), 512, model_len=65_536, decode=False)
+    now = rows_of((10, 20, 15), 256, model_len=65_536, decode=False)
+    # The reader takes row 1 from flat 512, which is row 2 now: its 15 ids are right, the next 5 cells are pads.
+    taken = reads(before, now, "prefill", 512).query("row == 1")
+    assert taken[["start", "stop", "verdict"]].values.tolist() == [[512, 527, "luck"], [527, 532, "wrong"]]
+
+
+def test_buffers_of_two_capacities_are_refused():
+    with pytest.raises(ValueError, match="capacity is 512 before and 8192 now"):
+        cells(rows_of((1,), 128, model_len=65_536), rows_of((1,), 128), "decode")
+
+
+@st.composite
+def two_builds(draw):
+    count, layout, decode = draw(st.integers(1, 5)), draw(st.sampled_from(["packed", "pitched"])), draw(st.booleans())
+    entries = st.tuples(*[st.integers(0, 128)] * count)
+    shape = {"layout": layout, "model_len": 32_768, "decode": decode}
+    before, now = (rows_of(draw(entries), draw(st.sampled_from([128, 256])), **shape) for _ in range(2))
+    return before, now, "decode" if decode else "prefill"
+
+
+@interpreted
+@settings(max_examples=15)
+@given(two_builds())
+def test_every_cell_is_what_the_kernel_leaves_there(builds):
+    before, now, kind = builds
+    buffers = buffers_of(before, BLANK)
+    for case in (before, now):
+        launch(case, "row_loop", buffers)
+    found = cells(before, now, kind)
+    assert found["value"].tolist() == buffers[kind].flatten()[: len(found)].tolist()
+
+
+@given(two_builds(), st.sampled_from([128, 256]))
+def test_runs_cover_the_buffer_and_a_reader_sees_the_entries_of_each_row(builds, stride):
+    found = memory(*builds)
+    assert found["start"].tolist() == [0, *found["stop"][:-1]] and found["stop"].iloc[-1] == len(cells(*builds))
+    taken, (_, now, _) = reads(*builds, stride), builds
+    seen = (taken["stop"] - taken["start"]).groupby(taken["row"]).sum()
+    assert [seen.get(row, 0) for row in range(now.num_tokens)] == now.entries.tolist()
+    if stride == now.decode_rows.row_stride:
+        assert set(taken["verdict"]) <= {"right"}
