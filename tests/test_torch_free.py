@@ -11,7 +11,7 @@ TORCH_FREE = [
     "c128a.layout",
     "c128a.tiles",
     "c128a.trace",
-    "c128a.records",
+    "c128a.bench.records",
     "c128a.account",
     "c128a.census",
     "c128a.deployment",

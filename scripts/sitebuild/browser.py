@@ -18,7 +18,7 @@ from marimo._export.local_wheels import auto_wheel_dependencies, with_wheel_depe
 from marimo._export.requests import WASMExportRequest
 from marimo._schemas.export_options import WASMExportOptions
 
-from c128a import records
+from c128a.bench import records
 from sitebuild.cases import ROOT, Case
 from sitebuild.run import Ran
 from sitebuild.static import STYLE

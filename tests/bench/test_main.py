@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from c128a import backend, bench
+from c128a import backend
+from c128a.bench import __main__ as bench
 from c128a.bench_cases import CELLS, Cell
 from c128a.timing import GpuBusyError, Pooled, Sample, gpu_lock
 

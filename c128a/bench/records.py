@@ -1,0 +1,323 @@
+"""Recorded runs as one table: every row of every JSON file in data/, checked, under one set of columns. Torch-free.
+
+A file is an object of `provenance` (where, when and how it was made), `rows` (the times, with the columns below) and
+`findings` (what has no time: outcomes of tests, say). Records are evidence. Figures that this repository did not
+measure itself are those of elsewhere.json.
+
+>>> rows(record="elsewhere", kernel="empty")["us"].tolist(), provenance("elsewhere")["gpu"]
+([0.82], 'NVIDIA H200')
+
+The columns, and what stands where one does not apply or nobody noted it:
+
+    record, source, gpu             name of the file; "recorded" by this repository, or "elsewhere"; the card
+    sheet, kernel, variant          what was timed: the sheet of the bench, the kernel, its form
+    cell                            decode rows + prefill rows @ max_seq_len                                    ""
+    decode, prefill, requests       rows of either kind; requests                                               0
+    max_seq_len, short_seq_len      tokens of the longest sequence; of all others, where they are shorter       0
+    capacity, width, out_width      columns of the buffers; built; of a combined row                            0
+    policy, layout                  how the width was chosen; how the rows lie                                  ""
+    trips, bytes                    trips of a row loop; bytes that the kernel writes                           0
+    tile                            rows, columns and warps of a tile                                           ()
+    scale                           bytes that must be read or written, over bytes written                      NaN
+    cache                           "warm" or "cold" L2                                                         ""
+    us, p20, p80                    median, 20th and 80th percentile in microseconds; us is never missing       NaN
+    low, high                       where the median of one more process lies with 99 % certainty               NaN
+    samples                         the samples in microseconds, process by process                             ()
+
+Rows at the fixed width lie alike in both layouts: they were measured once, and stand as "packed".
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pandas as pd
+
+from c128a.layout import LAYOUTS
+from c128a.width import POLICIES
+
+ELSEWHERE = "elsewhere"
+SHEETS = ("builder", "combine", "host", "tiles", "consumers")  # consumers: kernels that read index rows
+IN_A_CELL = ("cell", "max_seq_len", "capacity", "policy", "width", "cache")  # never missing but for WITHOUT_CELL
+WITHOUT_CELL = ("host", "empty")  # kernels that need not be timed in a cell
+MISSING = object()
+MOST = 2**63  # a number is smaller: the table holds 64 bits
+
+
+class Record(NamedTuple):
+    """One file, checked: provenance, the table of its rows, and its findings."""
+
+    provenance: Mapping[str, Any]
+    rows: pd.DataFrame
+    findings: tuple[Mapping[str, Any], ...]
+
+
+class Field(NamedTuple):
+    """What a field of a row must be, in words and as a check, and what stands where it is missing."""
+
+    must_be: str
+    check: Callable[[Any], bool]
+    missing: Any = None  # None: it may not be missing
+
+
+def _is_number(value: Any) -> bool:
+    # Neither NaN nor an infinity, which JSON as Python reads it can hold, is smaller than MOST.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and _is_number(value) and value >= 0
+
+
+def _are_samples(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, list) and all(map(_is_number, each)) for each in value)
+
+
+def _one_of(*words: str, missing: str | None = None) -> Field:
+    return Field(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, missing)
+
+
+_NAME = Field("a text that is not empty", lambda value: isinstance(value, str) and value != "")
+_COUNT = Field("a whole number of at least 0", _is_count, 0)
+_TIME = Field("a number of at least 0", lambda value: _is_number(value) and value >= 0, math.nan)
+
+FIELDS: dict[str, Field] = {
+    "sheet": _one_of(*SHEETS),
+    "kernel": _NAME,
+    "variant": _NAME,
+    "cell": _NAME._replace(missing=""),
+    **dict.fromkeys(("decode", "prefill", "requests", "max_seq_len", "short_seq_len", "capacity"), _COUNT),
+    "policy": _one_of(*POLICIES, missing=""),
+    "layout": _one_of(*LAYOUTS, missing=""),
+    **dict.fromkeys(("width", "out_width", "trips"), _COUNT),
+    "tile": Field(
+        "a list of rows, columns and warps",
+        lambda value: isinstance(value, list) and len(value) == 3 and all(map(_is_count, value)),
+        (),
+    ),
+    "bytes": _COUNT,
+    "scale": Field("a number of at least 1", lambda value: _is_number(value) and value >= 1, math.nan),
+    "cache": _one_of("warm", "cold", missing=""),
+    "us": Field("a number over 0", lambda value: _is_number(value) and value > 0),
+    **dict.fromkeys(("p20", "p80", "low", "high"), _TIME),
+    "samples": Field("a list with a list of numbers for each process", _are_samples, ()),
+}
+COLUMNS = ("record", "source", "gpu", *FIELDS)
+
+
+def frame() -> pd.DataFrame:
+    """All rows of all records that can be read: this repository's own first, by name, then those from elsewhere."""
+    return _all(folder())[1].copy()
+
+
+def rows(**wanted: Any) -> pd.DataFrame:
+    """The rows of `frame` in which each column named has the value wanted, or one of a list of values.
+
+    Raises ValueError for a column that does not exist.
+
+    >>> rows(record="elsewhere", sheet="consumers", kernel="combine", width=[256, 1024])["us"].tolist()
+    [13.2, 40.2]
+    """
+    kept = frame()
+    for column, value in wanted.items():
+        if column not in COLUMNS:
+            raise ValueError(f"{column!r} is no column; the columns are {', '.join(COLUMNS)}")
+        kept = kept[kept[column].isin(value if isinstance(value, list) else [value])]
+    return kept.reset_index(drop=True)
+
+
+def provenance(name: str) -> dict[str, Any]:
+    """Where, when and how a record was made.
+
+    Raises FileNotFoundError for a name that does not exist, ValueError for a record that cannot be read.
+    """
+    return dict(_load(folder(), name).provenance)
+
+
+def findings(name: str) -> list[dict[str, Any]]:
+    """What a record holds beside times, in the file's order; raises as `provenance` does.
+
+    >>> [row["compiled_variants"] for row in findings("elsewhere") if row["sheet"] == "variants"]
+    [1, 3, 4, 5]
+    """
+    return [dict(row) for row in _load(folder(), name).findings]
+
+
+def problems() -> list[str]:
+    """Of each record that cannot be read, what is wrong with it, in a sentence; `frame` goes on without it."""
+    return list(_all(folder())[2])
+
+
+def names() -> list[str]:
+    """Names of all records, readable or not: this repository's own first, by name, then those from elsewhere."""
+    return list(_all(folder())[0])
+
+
+def folder() -> Path:
+    """The folder of the records: within the package where it was installed, beside it in a checkout.
+
+    Raises FileNotFoundError that names the places looked at.
+    """
+    if sys.platform == "emscripten":
+        return Path("public", "data")  # beside the page, behind the web server: see `_text`
+    places = (Path(str(resources.files("c128a")), "data"), Path(__file__).resolve().parents[2] / "data")
+    for place in places:
+        if (place / f"{ELSEWHERE}.json").is_file():
+            return place
+    raise FileNotFoundError(f"no {ELSEWHERE}.json in {' or '.join(map(str, places))}")
+
+
+@cache
+def _all(place: Path) -> tuple[list[str], pd.DataFrame, list[str]]:
+    """The names, the table of all readable records, and the problems of the others."""
+    if sys.platform == "emscripten":
+        try:  # a browser cannot list a folder: `make site` writes the names beside the records
+            every = json.loads(_text(place, "names"))
+        except (OSError, ValueError):  # no such file, or the page that a server sends in its stead
+            every = [ELSEWHERE]
+    else:
+        every = [file.name.removesuffix(".json") for file in place.iterdir() if file.name.endswith(".json")]
+    every.sort(key=lambda name: (name == ELSEWHERE, name))
+    tables, wrong = [], []
+    for name in every:
+        try:
+            tables.append(_load(place, name).rows)
+        except ValueError as error:
+            wrong.append(str(error))
+    tables = [table for table in tables if len(table)] or [_table([])]
+    return every, pd.concat(tables, ignore_index=True), wrong
+
+
+@cache
+def _load(place: Path, name: str) -> Record:
+    try:
+        return parse(name, _text(place, name))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"name is {name!r}; the records are {', '.join(_all(place)[0])}") from None
+
+
+def _text(place: Path, name: str) -> bytes | str:
+    if sys.platform != "emscripten":
+        return (place / f"{name}.json").read_bytes()
+    import marimo
+    from pyodide.http import open_url  # type: ignore[import-not-found]
+
+    return str(open_url(f"{marimo.notebook_location()}/{place}/{name}.json").read())
+
+
+def parse(name: str, text: bytes | str) -> Record:
+    """A record from the content of its file.
+
+    Raises ValueError that names the record, the row (counted from 1) and the field, what it was and what it must be.
+
+    >>> parse("mine", '{"provenance": {"gpu": "H200"}, "rows": [{"sheet": "host", "kernel": "host", "variant": "x"}]}')
+    Traceback (most recent call last):
+        ...
+    ValueError: record mine, row 1: us is missing; it must be a number over 0
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"record {name}: not JSON: {str(error) or 'nested too deeply'}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"record {name}: it is {_shown(data)}; it must be an object that holds provenance and rows")
+    head = data.get("provenance")
+    if not isinstance(head, dict):
+        raise ValueError(f"record {name}: provenance is {_shown(head)}; it must be an object")
+    for field in ("gpu", "driver", "torch", "triton", "commit", "date", "command"):
+        if field in head or field == "gpu":
+            _checked(f"record {name}, provenance", field, head.get(field, MISSING), _NAME)
+    parts = {part: data.get(part, []) for part in ("rows", "findings")}
+    for part, found in parts.items():
+        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+            raise ValueError(f"record {name}: {part} is {_shown(found)}; it must be a list of objects")
+    if not any(parts.values()):
+        raise ValueError(f"record {name}: rows and findings are empty; one of them must hold an object")
+    first = {"record": name, "source": ELSEWHERE if name == ELSEWHERE else "recorded", "gpu": head["gpu"]}
+    table = [first | _row(f"record {name}, row {at}", row) for at, row in enumerate(parts["rows"], 1)]
+    return Record(head, _table(table), tuple(parts["findings"]))
+
+
+def _row(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a row, each checked, and what stands for those that are missing."""
+    full: dict[str, Any] = {}
+    for name in row:
+        if name not in FIELDS:
+            raise ValueError(f"{where}: {_shown(name)} is not a field; the fields are {', '.join(FIELDS)}")
+    for name, field in FIELDS.items():
+        in_a_cell = name in IN_A_CELL and row.get("kernel") not in WITHOUT_CELL
+        if name in row or field.missing is None or in_a_cell:
+            full[name] = _checked(where, name, row.get(name, MISSING), field)
+        else:
+            full[name] = field.missing
+    full["tile"] = tuple(full["tile"])
+    full["samples"] = tuple(map(tuple, full["samples"]))
+    return full
+
+
+def _checked(where: str, name: str, value: Any, field: Field) -> Any:
+    if value is MISSING:
+        raise ValueError(f"{where}: {name} is missing; it must be {field.must_be}")
+    if not field.check(value):
+        raise ValueError(f"{where}: {name} is {_shown(value)}; it must be {field.must_be}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    """A value as a message shows it: what a broken file holds may be long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _table(table: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(table, columns=list(COLUMNS))
+
+
+@contextmanager
+def whole_file(path: Path, *, reserve: int = 0) -> Iterator[IO[str]]:
+    """A text file to write that takes the place of `path` when the block ends, and is gone when the block fails.
+
+    It is opened, and `reserve` bytes are set aside for it, before the block begins: a folder that is missing or may not
+    be written and a full disk show at once, and what stood at `path` stays whole. A path that is no ordinary file, such
+    as /dev/stdout, is written as it is.
+
+    Raises OSError, and IsADirectoryError where the path is a folder.
+    """
+    path = path.resolve()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            if reserve and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, reserve)
+            yield file
+            file.truncate()
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file at once or not at all; raises as `whole_file` does.
+
+    >>> write_whole(Path("/dev/null"), "gone")
+    """
+    with whole_file(path) as file:
+        file.write(text)

@@ -1,0 +1,260 @@
+"""Records: found, checked field by field, and the figures from elsewhere exactly as their sheets give them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from c128a.bench import records
+from c128a.width import active_topk_width, loop_trips
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FACTS_COMBINE = [  # fact sheet, section 3: 8,192 tokens, per C128A layer
+    (32_768, 90.6, 13.2),
+    (131_072, 97.9, 40.2),
+    (1_048_576, 210.6, 210.6),
+]
+BASELINE_BUILDER = [  # baseline sheet: decode, prefill, length, row loop fixed, adaptive, prototype, fill
+    (1, 0, 32_768, 6.2, 2.23, 1.68, 1.09),
+    (1, 0, 1_048_576, 6.3, 6.30, 1.71, 1.05),
+    (32, 0, 32_768, 6.5, 2.28, 1.61, 1.05),
+    (32, 0, 1_048_576, 6.6, 6.50, 2.07, 1.32),
+    (256, 0, 32_768, 7.7, 2.50, 1.73, 1.14),
+    (256, 0, 1_048_576, 7.7, 7.45, 4.02, 2.92),
+    (1024, 0, 32_768, 16.4, 3.74, 2.01, 1.30),
+    (1024, 0, 1_048_576, 19.0, 19.09, 14.15, 8.53),
+    (0, 2048, 32_768, 17.4, 2.54, 1.88, 1.56),
+    (0, 8192, 4_096, 62.0, 6.30, 2.55, 2.06),
+    (0, 8192, 32_768, 62.3, 6.30, 3.46, 2.99),
+    (0, 8192, 131_072, 62.1, 9.07, 8.96, 8.53),
+    (0, 8192, 1_048_576, 62.1, 61.9, 64.0, 58.8),
+    (64, 4096, 32_768, 34.0, 3.80, 2.55, 2.06),
+]
+BASELINE_COMBINE = [  # baseline sheet: tokens, length, released, prototype, fill
+    (2048, 8_192, 4.8, 2.5, 2.0),
+    (2048, 32_768, 5.9, 3.0, 2.4),
+    (2048, 131_072, 10.1, 4.8, 3.8),
+    (2048, 1_048_576, 58.3, 21.4, 16.4),
+    (8192, 8_192, 11.2, 4.1, 3.2),
+    (8192, 32_768, 13.2, 5.3, 4.2),
+    (8192, 131_072, 40.5, 12.9, 9.8),
+    (8192, 1_048_576, 209.8, 79.6, 59.8),
+]
+GOOD = {"sheet": "host", "kernel": "host", "variant": "a call", "us": 2.5}
+CELL = {"cell": "1+0@9", "max_seq_len": 9, "capacity": 8192, "policy": "pow2", "width": 128, "cache": "warm"}
+
+
+def times(**wanted):
+    """Variant and microseconds of rows from elsewhere."""
+    kept = records.rows(record="elsewhere", **wanted)
+    return list(zip(kept["variant"], kept["us"], strict=True))
+
+
+def text(*rows, **fields):
+    return json.dumps({"provenance": {"gpu": "H200"}, "rows": rows} | fields)
+
+
+@pytest.mark.parametrize(("length", "fixed", "adaptive"), FACTS_COMBINE, ids=["32k", "131k", "1M"])
+def test_downstream_combine_figures_are_those_of_the_fact_sheet(length, fixed, adaptive):
+    found = times(sheet="consumers", kernel="combine", prefill=8192, max_seq_len=length)
+    assert found == [("from_rows_fixed", fixed), ("from_rows_adaptive", adaptive)]
+
+
+@pytest.mark.parametrize("sheet_row", BASELINE_BUILDER, ids=lambda r: f"{r[0]}-decode-{r[1]}-prefill-at-{r[2]}")
+def test_builder_figures_are_those_of_the_baseline_sheet(sheet_row):
+    decode, prefill, length, *figures = sheet_row
+    found = times(sheet="builder", decode=decode, prefill=prefill, max_seq_len=length)
+    assert found == list(zip(("row_loop_fixed", "row_loop_adaptive", "tiled", "fill"), figures, strict=True))
+
+
+@pytest.mark.parametrize("sheet_row", BASELINE_COMBINE, ids=lambda r: f"{r[0]}-tokens-at-{r[1]}")
+def test_combine_figures_are_those_of_the_baseline_sheet(sheet_row):
+    tokens, length, *figures = sheet_row
+    variants = ["from_rows_adaptive", "from_positions", "fill"]
+    found = times(sheet="combine", prefill=tokens, max_seq_len=length, variant=variants)
+    assert found == list(zip(variants, figures, strict=True))
+
+
+def test_the_remaining_figures_are_those_of_the_sheets():
+    assert times(kernel="empty") == [("empty", 0.82)]
+    assert times(variant="from_positions_live") == [("from_positions_live", 70.7)]
+    assert [us for _, us in times(kernel="flashmla_decode")] == [57.07, 57.03, 185.48, 185.29]
+    assert [us for _, us in times(sheet="consumers", kernel="builder")] == [62.3, 6.5, 6.5, 2.4]
+    host = records.rows(record="elsewhere", kernel="host")
+    assert host["us"].tolist() == [27, 11, 5, 19] and (host["p20"][0], host["p80"][0]) == (27, 37)
+    found = records.findings("elsewhere")
+    assert [row["compiled_variants"] for row in found if row["sheet"] == "variants"] == [1, 3, 4, 5]
+    frozen = {(row["layout"], row["max_seq_len"]): row for row in found if row["sheet"] == "frozen"}
+    assert len(frozen) == 6
+    for (layout, _), row in frozen.items():
+        assert row["relative_error_low"] == [0, 0.03 if layout == "packed" else 0, 0, 0]
+        assert row["relative_error_high"] == [0, 0.08 if layout == "packed" else 0, 0, 0]
+
+
+def test_what_was_worked_out_for_the_figures_from_elsewhere_follows_from_their_cells():
+    cells = records.rows(source="elsewhere")
+    cells = cells[cells["width"] > 0]
+    assert len(cells) == 95
+    for row in cells.itertuples():
+        assert row.width == active_topk_width(row.max_seq_len, 128, row.capacity, policy=row.policy), row
+        assert row.trips == (loop_trips(row.width) if row.variant.startswith("row_loop") else 0), row
+        assert row.cell == f"{row.decode}+{row.prefill}@{row.max_seq_len}"
+    scale = cells[cells["sheet"] == "builder"].set_index(["cell", "variant"])["scale"]
+    assert scale["1+0@32768", "tiled"] == 1.5  # 256 live cells of 256, half a table entry each
+    assert scale["64+4096@32768", "fill"] == 1.0077  # 64 × 256 / 2 entries beside 4,160 × 256 cells
+    assert scale["0+8192@32768", "tiled"] == 1
+
+
+def test_the_table_has_the_documented_columns_and_ends_with_the_figures_from_elsewhere():
+    table = records.frame()
+    assert list(table.columns) == list(records.COLUMNS)
+    assert all(f"    {name}" in records.__doc__ or f", {name}" in records.__doc__ for name in records.COLUMNS)
+    assert table["source"].iloc[-1] == "elsewhere" and table["source"].iloc[0] == "recorded"
+    assert records.names()[-1] == "elsewhere" and records.problems() == []
+    with pytest.raises(ValueError, match="'kind' is no column"):
+        records.rows(kind="elsewhere")
+    with pytest.raises(FileNotFoundError, match=r"'nothing'; the records are .*elsewhere"):
+        records.provenance("nothing")
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"", ["odd", "JSON"]),
+        (text(GOOD)[:40], ["odd", "JSON"]),
+        (b"\x80\x81\xff\x00", ["odd", "JSON"]),
+        ("[" * 100_000, ["odd", "JSON"]),
+        ("[]", ["odd", "object"]),
+        (json.dumps({"rows": [GOOD]}), ["odd", "provenance"]),
+        (text(GOOD, provenance={}), ["odd", "gpu"]),
+        (text(GOOD, provenance={"gpu": "H200", "torch": 2.11}), ["odd", "torch", "2.11"]),
+        (text(), ["odd", "rows"]),
+        (text(GOOD, rows="many"), ["odd", "rows", "many"]),
+        (text(1), ["odd", "rows"]),
+        (text(GOOD, findings=[1]), ["odd", "findings"]),
+        (text(GOOD, {"sheet": "host", "kernel": "host", "variant": "x"}), ["row 2", "us", "missing"]),
+        *((text(GOOD | {"us": us}), ["row 1", "us", str(us)[:9]]) for us in (None, -1.0, 0, "2", True, [], 10**400)),
+        (text(GOOD | {"us": float("nan")}), ["row 1", "us", "nan"]),
+        (text(GOOD | {"us": float("inf")}), ["row 1", "us", "inf"]),
+        (text(GOOD | {"p20": None}), ["row 1", "p20"]),
+        (text(GOOD | {"sheet": "rows"}), ["row 1", "sheet", "'rows'"]),
+        (text(GOOD | {"time": 1.0}), ["row 1", "'time'"]),
+        (text(GOOD | {"decode": 1.5}), ["row 1", "decode", "1.5"]),
+        (text(GOOD | {"width": -128}), ["row 1", "width", "-128"]),
+        (text(GOOD | {"tile": [1, 2]}), ["row 1", "tile"]),
+        (text(GOOD | {"samples": [1.0]}), ["row 1", "samples"]),
+        (text(GOOD | {"samples": [[float("nan")]]}), ["row 1", "samples"]),
+        (text(GOOD | {"kernel": "builder"}), ["row 1", "cell", "missing"]),
+        (text(GOOD | CELL | {"kernel": "builder", "cache": "hot"}), ["row 1", "cache", "'hot'"]),
+    ],
+)
+def test_a_broken_record_is_refused_by_file_row_and_field(content, named):
+    with pytest.raises(ValueError) as refused:
+        records.parse("odd", content)
+    assert all(word in str(refused.value) for word in ("record odd", *named)), refused.value
+    assert len(str(refused.value)) < 400
+
+
+def test_the_table_goes_on_without_a_broken_record(tmp_path, monkeypatch):
+    for name, content in (("elsewhere", text(GOOD)), ("mine", text(GOOD | {"us": 7})), ("odd", "{")):
+        (tmp_path / f"{name}.json").write_text(content)
+    monkeypatch.setattr(records, "folder", lambda: tmp_path)
+    assert records.frame()[["record", "us"]].values.tolist() == [["mine", 7], ["elsewhere", 2.5]]
+    (problem,) = records.problems()
+    assert "odd" in problem and records.names() == ["mine", "odd", "elsewhere"]
+
+
+def test_what_a_caller_does_to_the_table_stays_with_the_caller():
+    mine = records.frame()
+    mine["us"] = 0.0
+    records.provenance("elsewhere").clear()
+    assert records.frame()["us"].min() > 0 and records.provenance("elsewhere")["gpu"]
+
+
+def test_a_wheel_takes_the_records_along_and_an_installation_anywhere_finds_them(tmp_path):
+    pytest.importorskip("setuptools", minversion="77", reason="a wheel is built with setuptools 77 or newer")
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "data", source / "data")
+    shutil.copytree(ROOT / "c128a", source / "c128a", symlinks=True, ignore=ignored)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "install", *offline, "--target", tmp_path / "lib", source], check=True)
+    code = (
+        "from c128a.bench import records\nprint(records.folder(), len(records.frame()), *records.problems(), sep='\\n')"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "lib")}
+    command = [sys.executable, "-P", "-S", "-c", f"import sys; sys.path += {sys.path!r}\n{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == [str(tmp_path / "lib" / "c128a" / "data"), str(len(records.frame()))]
+
+
+def test_a_missing_folder_is_reported_with_the_places_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "__file__", str(tmp_path / "c128a" / "bench" / "records.py"))
+    monkeypatch.setattr(records.resources, "files", lambda name: tmp_path / "installed" / name)
+    with pytest.raises(FileNotFoundError) as missing:
+        records.folder()
+    assert str(tmp_path / "data") in str(missing.value) and "installed" in str(missing.value)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "elsewhere.json").write_text(text(GOOD))
+    assert records.folder() == tmp_path / "data"
+
+
+def test_a_page_exported_to_wasm_takes_the_records_along(tmp_path):
+    # marimo copies the folder public/ beside a notebook into its export; there, records are fetched from it.
+    copied = shutil.copytree(ROOT / "notebooks" / "public", tmp_path / "public")
+    for name in records.names():
+        content = (copied / "data" / f"{name}.json").read_bytes()
+        assert records.parse(name, content).provenance == records.provenance(name)
+
+
+class TestWholeFile:
+    def test_takes_the_place_of_what_was_there_only_when_it_is_done(self, tmp_path):
+        path = tmp_path / "record.json"
+        path.write_text("old")
+        with records.whole_file(path, reserve=4096) as file:
+            assert len(list(tmp_path.iterdir())) == 2 and path.read_text() == "old"
+            file.write("new")
+        assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+    @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+    def test_leaves_the_old_file_and_nothing_else_where_the_writing_fails(self, error, tmp_path):
+        path = tmp_path / "record.json"
+        path.write_text("old")
+        with pytest.raises(error), records.whole_file(path) as file:
+            file.write("half")
+            raise error
+        assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+    def test_a_disk_without_room_is_noticed_before_anything_is_done(self, tmp_path):
+        begun = []
+        with pytest.raises(OSError), records.whole_file(tmp_path / "record.json", reserve=2**60):
+            begun.append(True)
+        assert begun == [] and list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        "path", ["missing/record.json", ".", "file/record.json"], ids=["missing", "folder", "file"]
+    )
+    def test_a_path_that_cannot_be_written_is_refused_at_once(self, path, tmp_path):
+        (tmp_path / "file").touch()
+        with pytest.raises(OSError):
+            records.write_whole(tmp_path / path, "text")
+
+    def test_a_device_is_written_and_stays_a_device(self):
+        with pytest.raises(OSError, match="No space"):
+            records.write_whole(Path("/dev/full"), "text")
+        assert Path("/dev/full").is_char_device()
+
+    def test_a_link_stays_a_link_and_its_target_is_written(self, tmp_path):
+        (tmp_path / "link").symlink_to(tmp_path / "record.json")
+        records.write_whole(tmp_path / "link", "text")
+        assert (tmp_path / "link").is_symlink() and (tmp_path / "record.json").read_text() == "text"
