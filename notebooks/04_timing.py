@@ -106,9 +106,9 @@ def _(batch_ui, cache_ui, get_seq, runs, timing_data):
 
 
 @app.cell
-def _(case, form, get_start, preset):
+def _(case, fields, get_start, preset):
     _carried = {name: get_start()[name] for name in ("model_len", "ratio", "policy", "layout")}
-    _budget = (form.value or {}).get("budget") or get_start()["budget"]
+    _budget = fields.value["budget"] or get_start()["budget"]
     values = {"preset": preset.value, "seq": case.seq, "batch": case.batch, "cache": case.cache, "budget": _budget}
     values |= _carried
     return (values,)
@@ -168,22 +168,24 @@ def _(case, timing_page):
 
 @app.cell
 def _(mo, opened, timing_live):
-    form = timing_live.form(opened)
+    fields = timing_live.request_fields(opened)
+    start = timing_live.start_button(fields)
     cancel = mo.ui.button(value=0, on_click=lambda presses: presses + 1, label="Cancel")
     get_rows, set_rows = mo.state([])
     get_status, set_status = mo.state(timing_live.Status())
-    running = {"thread": None, "cancelled": 0}
-    return cancel, form, get_rows, get_status, running, set_rows, set_status
+    running = {"thread": None, "press": 0}
+    return cancel, fields, get_rows, get_status, running, set_rows, set_status, start
 
 
 @app.cell
-def _(cancel, form, running, set_rows, set_status, timing_live):
-    # Pressing Cancel runs this cell again, and with that the thread of the last run is told to end.
-    if cancel.value > running["cancelled"]:
-        running["cancelled"] = cancel.value
-    elif form.value is not None:
+def _(cancel, running, set_rows, set_status, start, timing_live):
+    # Pressing Cancel runs this cell again, and with that the thread of the last run is told to end. Each press of the
+    # start button is served once.
+    cancel.value
+    if start.value and start.value["press"] > running["press"]:
+        running["press"] = start.value["press"]
         running["thread"] = timing_live.start(
-            form.value,
+            start.value,
             running["thread"],
             lambda row: set_rows(lambda rows: timing_live.merged(rows, row)),
             set_status,
@@ -192,8 +194,8 @@ def _(cancel, form, running, set_rows, set_status, timing_live):
 
 
 @app.cell
-def _(cancel, form, timing_page):
-    timing_page.live(form, cancel)
+def _(cancel, fields, start, timing_page):
+    timing_page.live(fields, start, cancel)
     return
 
 

@@ -39,17 +39,28 @@ class Status:
     done: float = 0.0
 
 
-def form(opened: dict[str, Any]) -> mo.ui.form:
-    """Batch, lengths and seconds of a live run; the parameters are those of the moment it is submitted."""
+def request_fields(opened: dict[str, Any]) -> mo.ui.batch:
+    """Batch, lengths and seconds of a live run."""
     batch = opened["batch"] if live.on_gpu() or opened["batch"] != "p8192" else CPU_BATCH
     titles = {item.title: key for key, item in BATCHES.items()}
     lengths = {ALL: 0, **{f"{length:,} tokens": length for length in sorted({*LENGTHS, max(1, opened["seq"])})}}
-    fields = mo.md("{batch} {length} {budget}").batch(
+    return mo.md("{batch} {length} {budget}").batch(
         batch=mo.ui.dropdown(titles, value=BATCHES[batch].title, label="Batch to time", allow_select_none=False),
         length=mo.ui.dropdown(lengths, value=ALL, label="at", allow_select_none=False),
         budget=mo.ui.number(1, 60, step=1, value=opened["budget"], label="Seconds at most"),
     )
-    return fields.form(submit_button_label="Time on this machine", bordered=False)
+
+
+def start_button(fields: mo.ui.batch) -> mo.ui.button:
+    """The button that asks for a run: its value is the request of the moment it was pressed, with the press's number.
+
+    Make it in the cell of the fields. A form would not do: it says nothing when the same values are submitted again.
+    """
+
+    def ask(before: dict[str, Any] | None) -> dict[str, Any]:
+        return {**fields.value, "press": before["press"] + 1 if before else 1}
+
+    return mo.ui.button(value=None, on_click=ask, label="Time on this machine")
 
 
 def cells(batch: str, length: int) -> list[Cell]:

@@ -64,10 +64,9 @@ def host(case: TimingCase) -> mo.Html:
     return mo.vstack([mo.md("## The host, once a step"), source, timing_parts.host_chart(case), text])
 
 
-def live(form: mo.ui.form, cancel: mo.ui.button) -> mo.Html:
-    """What a live run is here, its form and the button that ends it."""
-    level = cancel.style({"padding-bottom": "1rem"})  # on one line with the form's own button
-    controls = page.panel(mo.hstack([form, level], align="end", widths=[1, 0]))
+def live(fields: mo.ui.batch, start: mo.ui.button, cancel: mo.ui.button) -> mo.Html:
+    """What a live run is here, its fields, the button that starts it and the one that ends it."""
+    controls = page.panel(mo.hstack([fields, start, cancel], justify="start", align="end", wrap=True, gap=1))
     return mo.vstack([mo.md("## Live on this machine"), _say(timing_live.intro()), controls])
 
 

@@ -147,3 +147,10 @@ def test_one_live_run_at_a_time_and_neither_a_cancelled_run_nor_a_closed_tab_kee
     live = pd.read_csv(io.BytesIO(other.download("live rows CSV")))
     assert set(live["batch"]) == {"d1"} and live["seq"].nunique() == 4
     assert live["device"].notna().all()
+
+    press_start(other)  # the same values once more
+    wait_for_status(other, "left|starting")
+    other.page.get_by_role("button", name="Cancel").click()
+    wait_for_status(other, "Cancelled")
+    press_start(other)  # and after a cancelled run
+    assert "Finished; " in wait_for_status(other, "Finished")

@@ -37,10 +37,21 @@ def test_one_long_request_is_timed_as_it_was_recorded_whatever_length_is_asked()
 @pytest.mark.skipif(live.on_gpu(), reason="on a GPU every batch is quick")
 def test_without_a_gpu_the_form_opens_with_a_batch_that_a_cpu_can_do():
     opened = {"batch": "p8192", "seq": 32_768, "budget": 7}
-    form = timing_live.form(opened)
-    assert form.element.value == {"batch": timing_live.CPU_BATCH, "length": 0, "budget": 7}
-    assert form.value is None  # nothing runs before it is submitted
-    assert timing_live.form(opened | {"batch": "d32"}).element.value["batch"] == "d32"
+    fields = timing_live.request_fields(opened)
+    assert fields.value == {"batch": timing_live.CPU_BATCH, "length": 0, "budget": 7}
+    assert timing_live.start_button(fields).value is None  # nothing runs before it is pressed
+    assert timing_live.request_fields(opened | {"batch": "d32"}).value["batch"] == "d32"
+
+
+def test_each_press_of_the_start_button_is_a_request_of_its_own():
+    fields = timing_live.request_fields({"batch": "d1", "seq": 32_768, "budget": 7})
+    start = timing_live.start_button(fields)
+    requests = []
+    for presses in (1, 2, 3):  # the browser sends how often the button was pressed
+        start._update(presses)
+        requests.append(start.value)
+    assert [request["press"] for request in requests] == [1, 2, 3]
+    assert all({**request, "press": 0} == {"batch": "d1", "length": 0, "budget": 7, "press": 0} for request in requests)
 
 
 @pytest.mark.skipif(live.on_gpu(), reason="says what a machine without a GPU does")
