@@ -12,7 +12,6 @@ Exit status: 0 when it ran; 77 with the reason on stderr where it could not (no 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from functools import partial
 from importlib import import_module
@@ -83,7 +82,7 @@ def measure(module: ModuleType, name: str, heads: int, repeats: int) -> list[dic
     """Rows of a record: one a case and width. Raises AssertionError where an output depends on the width."""
     import torch
 
-    from c128a import timing
+    from c128a.bench import timing
 
     rows = []
     for decode, entries in CASES:
@@ -91,21 +90,20 @@ def measure(module: ModuleType, name: str, heads: int, repeats: int) -> list[dic
         outputs = {width: call()[0] for width, call in calls.items()}
         for width, output in outputs.items():
             assert torch.equal(output, outputs[CAPACITY]), f"{decode} rows: the output at width {width} differs"
-        samples = timing.kernel_times({str(width): call for width, call in calls.items()}, repeats=repeats)
-        for width in calls:
+        samples = timing.warm_times(list(calls.values()), repeats=repeats)
+        for width, own in zip(calls, samples, strict=True):
             row = {
                 "sheet": "consumers",
                 "kernel": "flashmla_decode",
-                "variant": name,
+                "variant": f"{name}, {heads} heads",
+                "cell": f"{decode}+0@{entries * 128}",
                 "decode": decode,
-                "prefill": 0,
                 "max_seq_len": entries * 128,
-                "lens": entries,
-                "heads": heads,
                 "capacity": CAPACITY,
+                "policy": "fixed" if width == CAPACITY else "pow2",
                 "width": width,
                 "cache": "warm",
-                **samples[str(width)].summary(),
+                **timing.summary([own]),
             }
             rows.append(row)
             print(f"{decode:5} rows, lens {entries:5}, width {width:5}: {row['us']:8.2f} µs", flush=True)
@@ -127,21 +125,21 @@ def main(argv: list[str] | None = None) -> int:
 
     import torch
 
-    from c128a import timing
-    from c128a.provenance import provenance
+    from c128a.bench import records, timing
+    from c128a.bench.provenance import provenance
 
     if not torch.cuda.is_available():
         print("not run: FlashMLA needs an NVIDIA GPU, and torch sees none", file=sys.stderr)
         return NOT_RUN
     facts = provenance(" ".join(["python", "scripts/flashmla_widths.py", *sys.argv[1:]]))
     try:
-        with timing.gpu_lock(timeout_s=60):
+        with timing.device_lock(timeout_s=60):
             rows = measure(module, name, options.heads, options.repeats)
     except (RuntimeError, TypeError) as refused:  # another signature or cache layout than the one written down here
         print(f"not run: {name} refused the call: {refused}", file=sys.stderr)
         return NOT_RUN
     if options.out:
-        options.out.write_text(json.dumps({"provenance": facts, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
+        records.write_whole(options.out, records.as_text(facts, rows))
     return 0
 
 

@@ -2,9 +2,9 @@
 
 import sys
 from pathlib import Path
+from statistics import geometric_mean
 
 from c128a import records
-from c128a.timing import geometric_mean
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 START, END = "<!-- results, by scripts/readme_results.py -->", "<!-- end of results -->"

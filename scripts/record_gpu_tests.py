@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from c128a.provenance import provenance
+from c128a.bench.provenance import provenance
 
 # Pages, site and README show nothing more on a GPU; tests of the records wait for those that are being made.
 NO_GPU = (

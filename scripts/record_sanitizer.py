@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from c128a.provenance import provenance
+from c128a.bench.provenance import provenance
 
 TOOLS = ("memcheck", "racecheck")
 TESTS = [

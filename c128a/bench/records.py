@@ -34,7 +34,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -281,6 +281,32 @@ def _shown(value: Any) -> str:
 
 def _table(table: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(table, columns=list(COLUMNS))
+
+
+def as_text(
+    provenance: Mapping[str, Any], rows: Iterable[Mapping[str, Any]] = (), findings: Iterable[Mapping[str, Any]] = ()
+) -> str:
+    """A record as the content of its file, one line a row; a field that does not apply is left out.
+
+    >>> print(as_text({"gpu": "H200"}, [{"sheet": "host", "kernel": "host", "variant": "x", "trips": 0, "us": 2.5}]))
+    {"provenance": {
+     "gpu": "H200"
+    },
+    "rows": [
+    {"sheet": "host", "kernel": "host", "variant": "x", "us": 2.5}
+    ]}
+    <BLANKLINE>
+    """
+    parts = [f'"provenance": {json.dumps(provenance, indent=1, ensure_ascii=False)}']
+    short = [
+        {name: value for name, value in row.items() if name not in FIELDS or value != FIELDS[name].missing}
+        for row in rows
+    ]
+    for name, lines in (("rows", short), ("findings", list(findings))):
+        if lines:
+            text = ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+            parts.append(f'"{name}": [\n{text}\n]')
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 @contextmanager

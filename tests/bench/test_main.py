@@ -1,112 +1,151 @@
-"""The bench's command line and its arithmetic; its timings are made on a GPU and kept in data/."""
+"""The runner's command line; its timings are made on a GPU and kept in data/."""
 
-import json
+from pathlib import Path
 
 import pytest
 
 from c128a import backend
 from c128a.bench import __main__ as bench
-from c128a.bench_cases import CELLS, Cell
-from c128a.timing import GpuBusyError, Pooled, Sample, gpu_lock
+from c128a.bench import records, timing
+from c128a.tiles import tile_shape
 
-
-def test_the_cells_are_those_of_the_baseline_and_one_long_among_short():
-    assert len(CELLS) == 29
-    assert {cell.max_seq_len for cell in CELLS} == {4_096, 32_768, 131_072, 1_048_576}
-    assert CELLS[-1] == Cell(256, 0, 1_048_576, short=4_096)
+COMMON = {
+    "sheet": "builder",
+    "kernel": "builder",
+    "cell": "1+0@9",
+    "decode": 1,
+    "prefill": 0,
+    "max_seq_len": 9,
+    "capacity": 8192,
+}
+COMMON |= {"policy": "pow2", "layout": "packed", "width": 128, "cache": "warm"}
 
 
 @pytest.mark.skipif(backend.HAS_GPU, reason="says what happens where there is no GPU")
 def test_without_a_gpu_nothing_is_timed(capsys):
     assert bench.main(["builder"]) == 1
-    assert "needs an NVIDIA GPU" in capsys.readouterr().err
+    assert "NVIDIA GPU" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (["builder", "--cell", "1,2"], "--cell is '1,2'; it must be three integers"),
-        (["builder", "--cell", "0,0,5"], "it needs a row"),
-        (["builder", "--repeats", "2"], "--repeats is 2; it must be at least 3"),
-        (["host", "--processes", "2"], "--processes is 2; it must be between 3 and 12"),
-        (["host", "--compare", "json:loads"], "--compare is 'json:loads'; only the sheet builder compares"),
-        (["host", "--cell", "1,0,4096"], "--cell is given; the sheet host has one case of its own"),
-        (["combine", "--cell", "64,2048,4096"], "the combine has prefill tokens alone: 0,PREFILL,LENGTH"),
-        (["rows"], "invalid choice"),
+        (["builder", "--cell", "1,2"], ["--cell", "'1,2'"]),
+        (["builder", "--cell", "0,0,5"], ["--cell", "'0,0,5'"]),
+        (["builder", "--cell", "1,0,1048577"], ["--cell", "1048576"]),
+        (["builder", "--repeats", "2"], ["--repeats", "2", "3"]),
+        (["host", "--processes", "2"], ["--processes", "2", "3", "12"]),
+        (["host", "--compare", "json:loads"], ["--compare", "'json:loads'", "builder"]),
+        (["builder", "--compare", "nowhere.at.all:build"], ["--compare", "nowhere"]),
+        (["builder", "--compare", "json:nothing"], ["--compare", "nothing"]),
+        (["builder", "--compare", "json"], ["--compare", "MODULE:FUNCTION"]),
+        (["host", "--cell", "1,0,4096"], ["--cell", "host"]),
+        (["combine", "--cell", "64,2048,4096"], ["--cell", "0,PREFILL,LENGTH"]),
+        (["rows"], ["rows"]),
     ],
-    ids=["two-numbers", "no-rows", "repeats", "processes", "compare", "host-cell", "combine-cell", "sheet"],
+    ids=lambda value: " ".join(value) if value[0] in ("builder", "host", "combine", "rows") else "",
 )
-def test_bad_arguments_end_with_status_2_and_the_reason(arguments, message, capsys):
+def test_bad_arguments_end_with_status_2_and_the_reason(arguments, named, capsys):
     with pytest.raises(SystemExit) as ended:
         bench.main(arguments)
     assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert all(word in said for word in named), said
 
 
-def test_summary_compares_with_the_row_loop_and_the_scaled_floor():
-    common = {
-        "sheet": "builder",
-        "cache": "warm",
-        "cell": "c",
-        "decode": 1,
-        "prefill": 0,
-        "max_seq_len": 9,
-        "width": 128,
-    }
-    rows = [
-        {**common, "variant": variant, "us": us, "floor_scale": 1.5, "prediction": [us - 0.5, us + 0.5]}
-        for variant, us in (("row_loop_adaptive", 6.0), ("tiled", 3.0), ("fill", 1.0))
-    ]
-    table = bench.summary(rows)
-    assert table.splitlines()[1].split()[-6:] == ["6.00", "3.00", "1.50", "2.00", "2.00", "2.50-3.50"]
-    assert "geometric mean 2.00, least 2.00, 1 cells" in table
+def a_row(us, **fields):
+    return COMMON | timing.summary([[us]] * 3) | timing.prediction([[us]] * 3, 0.5) | {"scale": 1.5} | fields
 
 
-def test_quantiles_of_a_sample_are_interpolated():
-    assert Sample((4.0, 1.0, 3.0, 2.0)).summary() == {
-        "us": 2.5,
-        "p20": 1.6,
-        "p80": 3.4,
-        "samples": [4.0, 1.0, 3.0, 2.0],
-    }
+def test_the_table_compares_with_the_row_loop_and_the_scaled_floor():
+    rows = [a_row(us, variant=variant) for variant, us in (("row_loop_adaptive", 6.0), ("tiled", 3.0), ("fill", 1.0))]
+    table = bench.summary(rows + [row | {"layout": "pitched"} for row in rows])
+    for line, layout in zip(table.splitlines()[1:3], ("packed", "pitched"), strict=True):
+        cell, *numbers = line.split()
+        assert (cell, numbers[:2]) == ("1+0@9", [layout, "128"])
+        # row loop, tiled, floor 1.0 × 1.5, 6/3, 3/1.5; three equal medians and a step of 0.5 to either side
+        assert [*numbers[2:7], numbers[-1]] == ["6.00", "3.00", "1.50", "2.00", "2.00", "2.50-3.50"]
+    assert table.count("geometric mean 2.00, least 2.00, 1 cells") == 2
 
 
-def test_what_one_more_process_measures_is_predicted_from_the_medians_of_the_others():
-    # Medians 2, 4, 6, 8: mean 5, standard deviation 2.582; t of 3 degrees of freedom 5.841; √(1 + 1/4) = 1.118.
-    processes = tuple(Sample((median - 1.0, median, median + 1.0)) for median in (2.0, 4.0, 6.0, 8.0))
-    low, high = Pooled(processes, 0.01).prediction()
-    assert (low, high) == pytest.approx((5 - 16.871, 5 + 16.871), abs=0.001)
-    assert Pooled(processes, 0.01).summary()["prediction"] == [0.0, 21.87], "no time is negative"
+def test_the_table_of_the_tiles_tells_how_far_the_chosen_shape_is_from_the_fastest():
+    shapes = {"chosen": (tile_shape(1, 128), 3.0), "faster": ((32, 128, 8), 2.0)}
+    rows = [a_row(us, sheet="tiles", variant=name, tile=list(tile)) for name, (tile, us) in shapes.items()]
+    (line,) = bench.summary([*rows, a_row(1.0, sheet="tiles", variant="fill")]).splitlines()
+    assert "1.50 ×" in line and line.index("faster") < line.index("chosen")
 
 
-def test_processes_that_agree_exactly_are_still_uncertain_by_a_step_of_the_clock():
-    same = Pooled((Sample((2.0,)),) * 3, 0.01)
-    assert same.summary()["prediction"] == [1.99, 2.01]
-
-
-def test_the_samples_of_all_processes_are_pooled_and_kept_apart():
-    facts = {"sheet": "builder", "variant": "tiled", "cache": "warm"}
-    runs = [[(facts, Sample(values))] for values in ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), (7.0, 8.0, 9.0))]
+def test_the_samples_of_all_processes_become_one_row_that_a_record_may_hold():
+    facts = COMMON | {"variant": "tiled"}
+    runs = [[(facts, samples)] for samples in ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0])]
     (row,) = bench.pooled(runs)
-    assert row["us"] == 5.0 and row["p20"] == 2.6 and row["p80"] == 7.4
-    assert row["samples"] == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]
-    assert row | facts == row
+    assert (row["us"], len(row["samples"])) == (5.0, 3)
+    assert row["low"] == 0.0 and row["high"] > 9
+    text = records.as_text({"gpu": "H200"}, [row], [{"test": "one", "outcome": "passed"}])
+    record = records.parse("mine", text)
+    assert record.rows["samples"][0] == ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), (7.0, 8.0, 9.0))
+    assert record.findings == ({"test": "one", "outcome": "passed"},)
+    assert len(text.splitlines()) == 9  # a line a row and a finding
 
 
 def test_processes_that_measured_different_things_are_not_pooled():
-    one, other = [[({"variant": name, "cache": "warm"}, Sample((1.0,)))] for name in ("tiled", "fill")]
+    one, other = [[(COMMON | {"variant": name}, [1.0])] for name in ("tiled", "fill")]
     with pytest.raises(ValueError, match="measured different things"):
         bench.pooled([one, one, other])
 
 
-def test_a_record_is_json_with_a_line_a_row():
-    text = bench.record_text({"gpu": "H200"}, [{"us": 1.0}, {"us": 2.0}])
-    assert json.loads(text) == {"provenance": {"gpu": "H200"}, "rows": [{"us": 1.0}, {"us": 2.0}]}
-    assert '\n{"us": 1.0},\n{"us": 2.0}\n' in text
+class TestOut:
+    """Where the record goes. What is measured is made up here."""
 
+    @pytest.fixture(autouse=True)
+    def measured(self, monkeypatch, tmp_path):
+        """The processes that were asked for."""
+        asked = []
 
-def test_one_timing_at_a_time_on_a_gpu():
-    with gpu_lock(7), pytest.raises(GpuBusyError, match="another session is timing on GPU 7"), gpu_lock(7):
-        pass
-    with gpu_lock(7):
-        pass
+        def in_fresh_processes(work, processes):
+            asked.append(processes)
+            row = {"sheet": "host", "kernel": "host", "variant": "a call"}
+            return bench.pooled([[(row, [2.5])]] * processes), {"sm_clock": "1980 MHz", "driver": "580"}
+
+        monkeypatch.setattr(bench, "in_fresh_processes", in_fresh_processes)
+        monkeypatch.setattr(backend, "HAS_GPU", True)
+        monkeypatch.setattr(backend, "INTERPRET", False)
+        monkeypatch.setattr(timing, "LOCK_FOLDERS", (tmp_path / "locks",))
+        (tmp_path / "locks").mkdir()
+        return asked
+
+    def test_is_a_record_with_its_provenance(self, tmp_path, monkeypatch):
+        out = tmp_path / "mine.json"
+        monkeypatch.setattr("sys.argv", ["bench", "host", "--processes", "3"])
+        assert bench.main(["host", "--processes", "3", "--out", str(out)]) == 0
+        head, rows, _ = records.parse("mine", out.read_bytes())
+        assert rows["us"].tolist() == [2.5] and rows["samples"][0] == ((2.5,),) * 3
+        assert (head["processes"], head["repeats"], head["sm_clock_after"]) == (3, 9, "1980 MHz")
+        assert head["command"] == "python -m c128a.bench host --processes 3"
+        assert len(head["source_hash"]) == 16
+
+    @pytest.mark.parametrize("path", ["missing/mine.json", "locks", "a-file/mine.json"])
+    def test_that_cannot_be_written_is_told_before_anything_is_measured(self, path, tmp_path, measured, capsys):
+        (tmp_path / "a-file").touch()
+        assert bench.main(["host", "--out", str(tmp_path / path)]) == 2
+        (said,) = capsys.readouterr().err.splitlines()
+        assert path.split("/")[0] in said
+        assert measured == []
+
+    def test_without_room_leaves_the_old_record_and_one_sentence(self, tmp_path, monkeypatch, capsys):
+        assert bench.main(["host", "--out", "/dev/full"]) == 2
+        assert "No space left" in capsys.readouterr().err
+        assert Path("/dev/full").is_char_device()
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("disk full"), timing.GpuBusyError("busy")])
+    def test_of_a_run_that_ends_early_is_as_it_was(self, error, tmp_path, monkeypatch, capsys):
+        def fail(work, processes):
+            raise error
+
+        monkeypatch.setattr(bench, "in_fresh_processes", fail)
+        out = tmp_path / "mine.json"
+        out.write_text("old")
+        assert bench.main(["host", "--out", str(out)]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+        assert out.read_text() == "old"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["locks", "mine.json"]

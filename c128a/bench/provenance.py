@@ -1,8 +1,9 @@
-"""Where a record comes from: the machine, the versions, the commit, the command."""
+"""Where a record comes from: the machine, the versions, the commit, the command, the source that was timed."""
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import platform
 import subprocess
 import sys
@@ -12,12 +13,15 @@ from typing import Any
 
 import torch
 
+PACKAGE = Path(__file__).resolve().parents[1]
+TIMED = ("kernel.py", "tiles.py", "combine.py", "bench/timing.py", "bench/cases.py")  # what decides about a time
+
 
 def provenance(command: str) -> dict[str, Any]:
     """Facts of this machine and this tree, for the head of a record.
 
     GPU name, driver, clocks as found (nothing is changed), torch, triton, python, commit, whether the tree differs from
-    it, the time (UTC) and the command that repeats the run.
+    it, a hash of the source that was timed, the time (UTC) and the command that repeats the run.
     """
     facts: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -27,6 +31,7 @@ def provenance(command: str) -> dict[str, Any]:
         "triton": metadata.version("triton"),
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "source_hash": source_hash(),
     }
     if torch.cuda.is_available():
         properties = torch.cuda.get_device_properties(0)
@@ -43,15 +48,22 @@ def provenance(command: str) -> dict[str, Any]:
     return facts
 
 
+def source_hash() -> str:
+    """A hash of the text of the kernels, their tiles and what times them: another one makes a record stale."""
+    return hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in TIMED)).hexdigest()[:16]
+
+
 def command_line(module: str) -> str:
     """The command of this process, as a person would type it."""
     return " ".join(["python", "-m", module, *sys.argv[1:]])
 
 
 def _git(*arguments: str) -> str:
-    here = Path(__file__).resolve().parent
-    done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=PACKAGE, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        return ""
+    return done.stdout.strip()
 
 
 def clocks() -> dict[str, str]:

@@ -1,29 +1,26 @@
 """A live run: one at a time on a machine, ended by its budget or by a person, keeping what it has measured."""
 
-import subprocess
-import sys
-import tempfile
+import math
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
-from c128a import live
-from c128a.bench_cases import Cell
-from c128a.live_reference import ReferenceCase
+from c128a.bench import cases, live, records, timing
+from c128a.case import Case
 
 pytestmark = pytest.mark.skipif(live.on_gpu(), reason="the CPU's way is tested here; the GPU's is the bench's own")
 
-SMALL = [Cell(1, 0, 4_096), Cell(1, 0, 32_768)]
+SMALL = [Case.decode(1, 4_096), Case.decode(1, 32_768)]
 VARIANTS = ["reference_fixed", "reference_adaptive", "reference_fill"]
 
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path, monkeypatch):
     """A lock that no other test process on this machine waits for."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(timing, "LOCK_FOLDERS", (tmp_path,))
 
 
 def free() -> bool:
@@ -38,7 +35,7 @@ def test_a_finished_run_has_a_row_for_each_variant_of_each_cell():
     outcome = live.sweep(SMALL, budget_s=60)
     assert outcome.ended == "finished" and outcome.refused == ()
     assert [(row["cell"], row["variant"]) for row in outcome.rows] == [
-        (cell.name, variant) for cell in SMALL for variant in VARIANTS
+        (cases.cell_name(cell), variant) for cell in SMALL for variant in VARIANTS
     ]
 
 
@@ -46,15 +43,24 @@ def test_without_a_gpu_no_row_bears_the_name_of_a_kernel():
     rows = live.sweep(SMALL[:1], budget_s=60).rows
     assert {row["kernel"] for row in rows} == {"reference"}
     assert all(row["variant"].startswith("reference") for row in rows)
-    assert {row["device"] for row in rows} == {"CPU, torch reference"}
+    assert {(row["record"], row["source"], row["gpu"]) for row in rows} == {("live", "live", live.device_label())}
 
 
 def test_a_row_states_width_bytes_and_spread():
-    fixed, adaptive, fill = live.sweep([Cell(2, 3, 32_768)], budget_s=60).rows
+    fixed, adaptive, fill = live.sweep([Case.mixed(2, 3, 32_768)], budget_s=60).rows
     assert (fixed["width"], fixed["bytes"], fixed["policy"]) == (8192, 5 * 8192 * 4, "fixed")
     assert (adaptive["width"], adaptive["bytes"], adaptive["policy"]) == (256, 5 * 256 * 4, "pow2")
     assert fill["bytes"] == 5 * 256 * 4
-    assert all(row["p20"] <= row["us"] <= row["p80"] and len(row["samples"]) >= 3 for row in (fixed, adaptive, fill))
+    for row in (fixed, adaptive, fill):
+        assert row["p20"] <= row["us"] <= row["p80"] and len(row["samples"][0]) == live.CPU_ROUNDS
+        assert math.isnan(row["low"]), "one process predicts nothing"
+
+
+def test_its_rows_have_the_columns_of_the_records():
+    rows = pd.DataFrame(live.sweep(SMALL[:1], budget_s=60).rows)
+    assert set(rows.columns) == set(records.COLUMNS)
+    both = pd.concat([records.frame(), rows], ignore_index=True)
+    assert (both.dtypes == records.frame().dtypes).all()
 
 
 def test_every_row_is_told_once_and_the_share_done_never_falls():
@@ -135,29 +141,13 @@ def test_an_error_in_the_listener_frees_the_lock():
     assert free()
 
 
-def test_the_end_of_a_process_frees_the_lock(tmp_path):
-    code = (
-        f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from c128a import live\nimport time\n"
-        "with live.measuring():\n    print('held', flush=True)\n    time.sleep(600)\n"
-    )
-    root = Path(__file__).resolve().parents[1]
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root)
-    try:
-        assert holder.stdout.readline().strip() == "held"
-        assert not free()
-    finally:
-        holder.kill()
-        holder.wait(10)
-    assert free()
-
-
 def test_what_needs_too_much_memory_is_refused_with_the_number():
-    case = ReferenceCase(Cell(0, 8192, 32_768))
-    assert case.refused() == [
-        "reference_fixed in 0+8192@32768: 896 MiB of intermediate tensors, over the limit of 512"  # 8192² × 14 bytes
-    ]
-    assert list(case.launches()) == ["reference_adaptive", "reference_fill"]
+    asked = []
+    outcome = live.sweep([Case.prefill(8192, 32_768)], should_stop=lambda: bool(asked.append(1)) or len(asked) > 1)
+    (refused,) = outcome.refused
+    assert all(word in refused for word in ("reference_fixed", "0+8192@32768", "896 MiB", "512"))  # 8192² × 14 bytes
+    timed = live.reference_calls(Case.prefill(8192, 32_768))
+    assert [each.facts["variant"] for each in timed] == ["reference_adaptive", "reference_fill"]
 
 
 def test_a_step_names_its_cell():

@@ -1,0 +1,194 @@
+"""Timing on the machine at hand, for a page: the bench's own measurement on a GPU, the torch reference on a CPU.
+
+A live run is an illustration, not a record: clocks and neighbours of an unknown machine are nobody's to vouch for. It
+holds the one lock of its device, stays within a time budget, and can be stopped between two measurements; what it has
+measured until then is kept. Its rows have the columns of the records, with the record "live".
+
+>>> outcome = sweep([Case.decode(1, 4_096)], budget_s=60)  # doctest: +SKIP
+>>> [(row["variant"], row["us"]) for row in outcome.rows]  # doctest: +SKIP
+[('reference_fixed', 210.3), ('reference_adaptive', 35.1), ('reference_fill', 2.0)]
+"""
+
+from __future__ import annotations
+
+import c128a.backend as backend  # decides TRITON_INTERPRET before Triton is imported
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import torch
+
+from c128a import reference
+from c128a.bench import cases, timing
+from c128a.bench.cases import Row, Timed
+from c128a.bench.records import FIELDS
+from c128a.bench.timing import GpuBusyError as GpuBusyError  # the page catches it by this name
+from c128a.case import Case
+
+BUDGET_S = 10.0
+GPU_ROUNDS, GPU_REPEATS = 7, 3  # 21 samples a measurement; each round captures its graphs anew
+CPU_ROUNDS = 9
+LEAST_SAMPLES = 3  # fewer have no spread: a measurement cut short below this is dropped
+MAX_BYTES = 512 * 2**20  # intermediate tensors of the reference; larger ones are refused
+DECODE_CELL_BYTES, PREFILL_CELL_BYTES = 40, 14  # bytes of intermediate tensors a cell, at most at one time
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a run stands: the cell, the share that is done, the seconds that are left, and a row when one is ready."""
+
+    cell: str
+    done: float
+    left_s: float
+    row: Row | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run kept, why it ended, and which measurements it refused to start, with the reason."""
+
+    rows: tuple[Row, ...]
+    ended: Literal["finished", "budget", "stopped"]
+    refused: tuple[str, ...]
+
+
+def on_gpu() -> bool:
+    """Whether a live run times the compiled kernels."""
+    return backend.HAS_GPU and not backend.INTERPRET
+
+
+def device_label() -> str:
+    """What a live point was measured on."""
+    return torch.cuda.get_device_name() if on_gpu() else "CPU, torch reference"
+
+
+def measuring() -> AbstractContextManager[None]:
+    """Hold the lock of the device; raises GpuBusyError where another session has it."""
+    return timing.device_lock(torch.cuda.current_device() if on_gpu() else None)
+
+
+def sweep(
+    todo: Sequence[Case],
+    tell: Callable[[Step], object] = lambda step: None,
+    *,
+    budget_s: float = BUDGET_S,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Time the cells one after another and tell each row as soon as it stands.
+
+    tell gets a Step after every round of samples and one for each row; should_stop is asked between measurements.
+    Raises GpuBusyError, before anything is measured, where another session is timing.
+    """
+    start = time.monotonic()
+    rows: list[Row] = []
+    refused: list[str] = []
+    ended: Literal["finished", "budget", "stopped"] = "finished"
+    # How long a cell takes against the others: the cells that it writes, and 2^20 for what every launch costs.
+    work = [2**20 + case.num_tokens * (case.capacity + case.width) for case in todo]
+
+    def over() -> bool:
+        nonlocal ended
+        if ended == "finished":
+            ended = "stopped" if should_stop() else "budget" if time.monotonic() - start >= budget_s else "finished"
+        return ended != "finished"
+
+    def report(at: int, share: float, row: Row | None = None) -> None:
+        done = (sum(work[:at]) + work[at] * share) / sum(work)
+        spent = time.monotonic() - start
+        left = spent * (1 - done) / done if done else budget_s - spent
+        tell(Step(cases.cell_name(todo[at]), done, max(0.0, min(left, budget_s - spent)), row))
+
+    with measuring():
+        for at, case in enumerate(todo):
+            if over():
+                break
+            report(at, 0.0)
+            if on_gpu():
+                with backend.kernel_lock:
+                    timed = cases.builder(case)
+            else:
+                timed = reference_calls(case)
+                refused += _too_large(case)
+            samples: list[list[float]] = [[] for _ in timed]
+            for share, new in _rounds(timed):
+                for each, more in zip(samples, new, strict=True):
+                    each.extend(more)
+                report(at, share)
+                if over():
+                    break
+            for one, own in zip(timed, samples, strict=True):
+                if len(own) >= LEAST_SAMPLES:
+                    rows.append(_row(one, own))
+                    report(at, 1.0, rows[-1])
+    return Outcome(tuple(rows), ended, tuple(refused))
+
+
+def _rounds(timed: Sequence[Timed]) -> Iterator[tuple[float, timing.Samples]]:
+    """The share that is done and the new samples of each, in rounds, so that a drift of the clock meets all of them."""
+    calls = [each.call for each in timed]
+    if on_gpu():
+        for turn in range(1, GPU_ROUNDS + 1):
+            # Other tabs launch kernels of their own: they wait for a round, and the round is not disturbed by them.
+            with backend.kernel_lock:
+                samples = timing.warm_times(calls, repeats=GPU_REPEATS)
+            yield turn / GPU_ROUNDS, samples
+        return
+    for turn in range(CPU_ROUNDS + 1):  # the first round warms the allocator and is not counted
+        for at, call in enumerate(calls):
+            before = time.perf_counter()
+            call()
+            us = (time.perf_counter() - before) * 1e6
+            share = (turn * len(calls) + at + 1) / (len(calls) * (CPU_ROUNDS + 1))
+            yield share, [[us] if turn and other == at else [] for other in range(len(calls))]
+
+
+def _row(timed: Timed, samples: list[float]) -> Row:
+    """A row with all columns of the records."""
+    missing = {name: field.missing for name, field in FIELDS.items()}
+    source = {"record": "live", "source": "live", "gpu": device_label()}
+    return source | missing | timed.facts | {"cache": "warm"} | timing.summary([samples])
+
+
+def reference_calls(case: Case) -> list[Timed]:
+    """The torch reference in one cell on the CPU, at the fixed and at the adaptive width, and a fill.
+
+    What would need more than MAX_BYTES of intermediate tensors is left out.
+    """
+    positions, requests, table, slots = case.tensors()[:4]
+    sizes = (case.compress_ratio, case.num_decode_tokens)
+    facts = {"sheet": "builder", "kernel": "reference", "layout": "packed"}
+    timed = []
+    for each, variant in _forms(case):
+        if _bytes(each) <= MAX_BYTES:
+            call = partial(
+                reference.topk_metadata, positions, *sizes, requests, table, case.block_size, slots, each.width
+            )
+            own = cases.cell_facts(each) | cases.row_facts(each) | facts | {"variant": variant}
+            timed.append(Timed(own, call))
+    cells = torch.empty(case.num_tokens * case.width, dtype=torch.int32)
+    own = cases.cell_facts(case) | cases.row_facts(case) | facts | {"variant": "reference_fill"}
+    return [*timed, Timed(own, lambda: cells.fill_(-1))]
+
+
+def _forms(case: Case) -> list[tuple[Case, str]]:
+    return [(replace(case, policy="fixed"), "reference_fixed"), (case, "reference_adaptive")]
+
+
+def _bytes(case: Case) -> int:
+    """Intermediate tensors of the reference, at most."""
+    prefill = case.num_tokens - case.num_decode_tokens
+    return case.width * (case.num_decode_tokens * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES)
+
+
+def _too_large(case: Case) -> list[str]:
+    """What `reference_calls` leaves out, with the memory that it needs."""
+    return [
+        f"{variant} in {cases.cell_name(case)}: {_bytes(each) / 2**20:,.0f} MiB of intermediate tensors, "
+        f"over the limit of {MAX_BYTES / 2**20:,.0f}"
+        for each, variant in _forms(case)
+        if _bytes(each) > MAX_BYTES
+    ]
