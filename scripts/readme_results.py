@@ -4,72 +4,70 @@ import sys
 from pathlib import Path
 from statistics import geometric_mean
 
-from c128a import records
+import pandas as pd
+
+from c128a.bench import records
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 START, END = "<!-- results, by scripts/readme_results.py -->", "<!-- end of results -->"
 BUILDER_CELLS = ["1+0@32768", "256+0@1048576", "0+8192@32768", "0+8192@1048576", "64+4096@32768"]
-COMBINE_CELLS = ["2048@32768", "8192@8192", "8192@32768", "8192@131072", "8192@1048576"]
+COMBINE_CELLS = ["0+2048@32768", "0+8192@8192", "0+8192@32768", "0+8192@131072", "0+8192@1048576"]
+BUILDER = {"row_loop_fixed": "row loop, fixed", "row_loop_adaptive": "row loop, adaptive", "tiled": "tiled"}
+COMBINE = {"from_rows_fixed": "from rows, fixed", "from_rows_adaptive": "from rows, adaptive"}
+COMBINE |= {"from_positions": "from positions", "fill": "fill"}
 
 
-def table() -> str:
-    """The results as Markdown."""
-    builder, combine = _warm("h200-builder"), _warm("h200-combine")
-    host = {row["variant"]: row["us"] for row in records.load("h200-host").rows}
-    cells = [cell for cell in dict.fromkeys(cell for cell, _ in builder) if "but for one" not in cell]
-    gains = [builder[cell, "row_loop_adaptive"]["us"] / builder[cell, "tiled"]["us"] for cell in cells]
-    serial = [builder[cell, "row_loop_adaptive"]["us"] / builder[cell, "tiled_serial"]["us"] for cell in cells]
-    combine_cells = list(dict.fromkeys(cell for cell, _ in combine))
-    saved = [
-        combine[cell, "from_rows_adaptive"]["us"] / combine[cell, "from_positions"]["us"] for cell in combine_cells
-    ]
-    lines = ["| builder, once a step, µs | row loop, fixed | row loop, adaptive | tiled | fill of the same bytes |"]
-    lines.append("|---|---:|---:|---:|---:|")
-    for cell in BUILDER_CELLS:
-        row = builder[cell, "tiled"]
-        rows = " + ".join(f"{row[kind]:,} {kind}" for kind in ("decode", "prefill") if row[kind])
-        times = [builder[cell, name]["us"] for name in ("row_loop_fixed", "row_loop_adaptive", "tiled", "fill")]
-        lines.append(f"| {rows} at {row['max_seq_len']:,} | " + " | ".join(f"{us:.2f}" for us in times) + " |")
-    lines += [
-        "",
-        "| prefill combine, once a C128A layer, µs | from rows, fixed | from rows, adaptive | from positions | fill |",
-    ]
-    lines.append("|---|---:|---:|---:|---:|")
-    for cell in COMBINE_CELLS:
-        row = combine[cell, "from_positions"]
-        times = [
-            combine[cell, name]["us"] for name in ("from_rows_fixed", "from_rows_adaptive", "from_positions", "fill")
-        ]
+def times(sheet: str) -> pd.DataFrame:
+    """Warm microseconds, a row a cell and a column a variant; packed, and without batches of several lengths."""
+    rows = records.rows(record=f"h200-{sheet}", cache="warm", layout=["packed", ""], short_seq_len=0)
+    return rows.pivot(index="cell", columns="variant", values="us")
+
+
+def table(title: str, of: pd.DataFrame, cells: list[str], columns: dict[str, str]) -> list[str]:
+    """Some cells of some variants as Markdown."""
+    lines = [f"| {title}, µs | {' | '.join(columns.values())} |", f"|---|{'---:|' * len(columns)}"]
+    for cell in cells:
+        rows, length = cell.split("@")
+        kinds = zip(rows.split("+"), ("decode", "prefill"), strict=True)
+        words = " + ".join(f"{int(count):,} {kind}" for count, kind in kinds if int(count))
         lines.append(
-            f"| {row['prefill']:,} tokens at {row['max_seq_len']:,} | " + " | ".join(f"{us:.2f}" for us in times) + " |"
+            f"| {words} at {int(length):,} | {' | '.join(f'{us:.2f}' for us in of.loc[cell, list(columns)])} |"
         )
-    cost, ordinary = host["build_c128a_topk_metadata"], host["row loop, Triton's ordinary launch alone"]
-    lines += [
-        "",
-        f"Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; "
-        f"least {min(gains):.2f} ×), and {geometric_mean(serial):.2f} × without the overlap of launches (least "
-        f"{min(serial):.2f} ×); its tile shapes were tuned on these cells. "
-        f"The combine from positions is {geometric_mean(saved):.2f} × our writing of the "
-        f"released form (least {min(saved):.2f} ×).",
-        f"One build costs the host {cost:.0f} µs, checks and views included; the row loop's launch alone "
-        f"{ordinary:.0f} µs.",
-    ]
-    return "\n".join(lines)
+    return lines
 
 
-def _warm(name: str) -> dict:
-    return {(row["cell"], row["variant"]): row for row in records.load(name).rows if row.get("cache") == "warm"}
+def results() -> str:
+    """The tables and what they come to."""
+    builder, combine = times("builder"), times("combine")
+    host = records.rows(record="h200-host").set_index("variant")["us"]
+    gains, serial = (builder["row_loop_adaptive"] / builder[variant] for variant in ("tiled", "tiled_serial"))
+    build, launch = (host[name] for name in ("build_c128a_topk_metadata", "row loop, Triton's ordinary launch alone"))
+    saved = combine["from_rows_adaptive"] / combine["from_positions"]
+    return "\n".join(
+        [
+            *table("builder, once a step", builder, BUILDER_CELLS, BUILDER | {"fill": "fill of the same bytes"}),
+            "",
+            *table("prefill combine, once a C128A layer", combine, COMBINE_CELLS, COMBINE),
+            "",
+            f"Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; "
+            f"least {gains.min():.2f} ×), and {geometric_mean(serial):.2f} × without the overlap of launches (least "
+            f"{serial.min():.2f} ×); its tile shapes were tuned on these cells. The combine from positions is "
+            f"{geometric_mean(saved):.2f} × our writing of the released form (least {saved.min():.2f} ×).",
+            f"One build costs the host {build:.0f} µs, checks and views included; the row loop's launch alone "
+            f"{launch:.0f} µs.",
+        ]
+    )
 
 
 def main() -> int:
-    """Write the table into the README, or with --check say whether it is there already."""
+    """Write the results into the README, or with --check say whether they are there already."""
     text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(START)
     _, _, after = rest.partition(END)
-    made = f"{before}{START}\n\n{table()}\n\n{END}{after}"
+    made = f"{before}{START}\n\n{results()}\n\n{END}{after}"
     if "--check" in sys.argv:
         return int(made != text)
-    README.write_text(made, encoding="utf-8")
+    records.write_whole(README, made)
     return 0
 
 

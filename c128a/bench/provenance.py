@@ -20,8 +20,8 @@ TIMED = ("kernel.py", "tiles.py", "combine.py", "bench/timing.py", "bench/cases.
 def provenance(command: str) -> dict[str, Any]:
     """Facts of this machine and this tree, for the head of a record.
 
-    GPU name, driver, clocks as found (nothing is changed), torch, triton, python, commit, whether the tree differs from
-    it, a hash of the source that was timed, the time (UTC) and the command that repeats the run.
+    GPU name, driver, clocks as found (nothing is changed), torch, triton, python, commit, whether the tree without
+    data/ differs from it, a hash of the source that was timed, the time (UTC) and the command that repeats the run.
     """
     facts: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -30,7 +30,7 @@ def provenance(command: str) -> dict[str, Any]:
         "torch": torch.__version__,
         "triton": metadata.version("triton"),
         "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)data")),
         "source_hash": source_hash(),
     }
     if torch.cuda.is_available():

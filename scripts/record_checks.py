@@ -1,0 +1,88 @@
+"""Run the tests on this machine's GPU, plain and under compute-sanitizer, and record what they find.
+
+    python scripts/record_checks.py tests data/NAME-tests.json
+    python scripts/record_checks.py sanitizer data/NAME-sanitizer.json
+
+CI has no GPU; what only a GPU can show is kept as a record in data/, made by this script and committed unedited.
+memcheck looks for accesses outside any allocation, racecheck for shared memory that two threads use without a barrier.
+Torch's cache of freed memory is off for both, or an access past the end of one tensor would fall into another.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from c128a.bench import records
+from c128a.bench.provenance import provenance
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib"]
+# Pages, site and serve lines show nothing more on a GPU; tests of the records wait for those that are being made.
+NO_GPU = ("browser", "deployment", "pages", "show", "ui", "bench/test_h200.py", "test_jupyter.py", "test_notebooks.py")
+NO_GPU += ("test_readme.py", "test_site.py")
+KERNELS = ("kernel", "metadata", "build", "builder", "combine", "frozen", "incidents", "incidents_gpu")
+REPLAYS = "random_replays"  # two tests of 1,000 replays, which the sanitizer leaves out: they repeat the other launches
+
+
+def run_tests() -> tuple[dict, list[dict]]:
+    """The outcome of every test, and how many there are of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        ignored = [f"--ignore=tests/{name}" for name in NO_GPU]
+        subprocess.run([*PYTEST, "tests", *ignored, f"--junitxml={report}"], cwd=ROOT, check=False)
+        cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+    found = []
+    for case in cases:
+        kinds = {child.tag for child in case}
+        outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+        found.append({"test": f"{case.get('classname')}::{case.get('name')}", "outcome": outcome})
+    return {name: sum(row["outcome"] == name for row in found) for name in ("passed", "failed", "skipped")}, found
+
+
+def run_sanitizer() -> tuple[dict, list[dict]]:
+    """What each tool reports over the tests of the kernels, and which tests those are."""
+    tests = [f"tests/test_{name}.py" for name in KERNELS if (ROOT / "tests" / f"test_{name}.py").exists()]
+    found = []
+    for tool in ("memcheck", "racecheck"):
+        command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *PYTEST, "-rf", "-k", f"not {REPLAYS}"]
+        environment = os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+        done = subprocess.run(
+            [*command, *tests], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        print(tool, done.stdout[-1500:], done.stderr[-600:], flush=True)
+        summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: ((\d+).*)", done.stdout + done.stderr)
+        passed = re.findall(r"(\d+) passed", done.stdout)
+        found.append(
+            {
+                "tool": tool,
+                "summary": summary[-1][0] if summary else "no summary",
+                "reports": int(summary[-1][1]) if summary else None,
+                "tests_passed": int(passed[-1]) if passed else 0,
+                "tests_failed": re.findall(r"^FAILED (\S+)", done.stdout, re.M),
+                "status": done.returncode,
+            }
+        )
+    return {"tests": tests}, found
+
+
+def main() -> int:
+    """Run one of the two and write its record; 1 where a test failed or a tool reported something."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("kind", choices=["tests", "sanitizer"])
+    parser.add_argument("out", type=Path, help="write the record here")
+    options = parser.parse_args()
+    with records.whole_file(options.out, reserve=2**20) as file:
+        counts, found = run_tests() if options.kind == "tests" else run_sanitizer()
+        facts = provenance(f"python scripts/record_checks.py {options.kind} {options.out}")
+        file.write(records.as_text({**facts, "kind": options.kind, **counts}, findings=found))
+    print(counts)
+    return int(any(row["outcome"] == "failed" if options.kind == "tests" else row["status"] for row in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
