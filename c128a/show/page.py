@@ -1,0 +1,422 @@
+"""What every page has: its state in the address, header, controls, sentences, downloads, pictures to click. Torch-free.
+
+A page declares its parameters once, as fields, and opens with what the address holds:
+
+    values, problems = page.read(mo.query_params().to_dict(), FIELDS)
+
+| part                         | is                                                                        |
+|------------------------------|---------------------------------------------------------------------------|
+| Integer, Choice              | fields of a page; shared_fields() are those that mean the same everywhere |
+| read, link, remember         | address → values and notes; values → address of a page, of this page      |
+| user_text                    | text of a user or an address, made safe for Markdown and HTML             |
+| header, notes, alarm         | what stands at the top                                                    |
+| panel, columns, stack        | parts in a box, side by side, under each other                            |
+| preset_menu                  | the menu of c128a.case.PRESETS                                            |
+| token_slider, token_input    | one count of tokens, roughly and exactly, as a pair of Still controls     |
+| Still                        | a control that no cell reads: showing it makes no cell run again          |
+| clickable, shown             | a place for pictures whose marks can be clicked, and a picture in it      |
+| sentence, table              | what to see in a picture; a table of text                                 |
+| downloads, command           | what is drawn as CSV and JSON; the same from a shell                      |
+
+>>> fields = {"seq": shared_fields()["seq"], "policy": shared_fields()["policy"]}
+>>> read({"seq": "32896", "policy": "pow2"}, fields)
+({'seq': 32896, 'policy': 'pow2'}, [])
+>>> read({"seq": "-5"}, fields)[1]
+['seq is -5 in the address; it must be a whole number from 0 to 1,048,576. Shown: 32,768.']
+>>> link("02_layout", {"seq": 32896, "layout": "packed"})
+'?file=02_layout.py&seq=32896&layout=packed'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import altair as alt
+import marimo as mo
+import pandas as pd
+
+from c128a.case import MAX_MODEL_LEN, PRESETS
+from c128a.layout import LAYOUTS
+from c128a.show import theme
+from c128a.show.forms import Picture
+from c128a.width import POLICIES
+
+Value = int | str
+
+MAX_TOKENS = MAX_MODEL_LEN  # the longest sequence that a control offers
+
+# File name without its suffix, name in the header.
+PAGES = {
+    "01_width": "Width",
+    "02_layout": "Layout",
+    "03_kernel": "Kernel",
+    "04_timing": "Timing",
+    "05_review": "Review",
+    "06_deployment": "Deployment",
+}
+
+
+# ---------------------------------------------------------------------------------------------------- the address
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number from `least` to `most`."""
+
+    default: int
+    least: int
+    most: int
+
+    def parse(self, text: str) -> int:
+        """The number in the text; raises ValueError for anything else than a number within the bounds.
+
+        >>> Integer(1, 0, 9).parse("7")
+        7
+        """
+        if not re.fullmatch(r"-?[0-9]{1,18}", text) or not self.least <= int(text) <= self.most:
+            raise ValueError(f"it must be a whole number from {self.least:,} to {self.most:,}")
+        return int(text)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values, all strings or all whole numbers."""
+
+    default: Value
+    options: tuple[Value, ...]
+
+    def parse(self, text: str) -> Value:
+        """The option that the text spells; raises ValueError where it spells none.
+
+        >>> Choice(128, (4, 128)).parse("4")
+        4
+        """
+        for option in self.options:
+            if str(option) == text:
+                return option
+        raise ValueError(f"it must be one of {', '.join(map(str, self.options))}")
+
+
+Field = Integer | Choice
+
+
+def shared_fields() -> dict[str, Field]:
+    """The parameters that mean the same on every page: a fresh dict, for a page to pick from and to add to."""
+    return {
+        "seq": Integer(32_768, 0, MAX_TOKENS),  # tokens of the longest sequence
+        "model_len": Integer(MAX_TOKENS, 1, MAX_TOKENS),  # max_model_len, tokens: sets the capacity
+        "ratio": Choice(128, (4, 128)),  # tokens per compressed entry: C4A and C128A
+        "policy": Choice("pow2", POLICIES),
+        "layout": Choice("packed", LAYOUTS),
+        "preset": Choice("free", ("free", *PRESETS)),
+    }
+
+
+def read(params: Mapping[str, object], fields: Mapping[str, Field]) -> tuple[dict[str, Any], list[str]]:
+    """The value of each field, and a note for each value that could not be used. It never fails.
+
+    params: what the address held, a string or a list of strings (the last one counts) a name; names without a field are
+    left alone. A preset in the address sets the fields it names, and a value written beside it wins over the preset.
+    The notes quote the address: show them with `notes`, or through `user_text`.
+    """
+    given = {name: str(raw[-1] if isinstance(raw, list | tuple) else raw) for name, raw in params.items() if raw != []}
+    values: dict[str, Any] = {}
+    problems = []
+    for name in sorted(fields, key=lambda name: name != "preset"):  # the preset first: it moves the other defaults
+        field = fields[name]
+        preset = PRESETS.get(str(values.get("preset")))
+        default = preset.values.get(name, field.default) if preset else field.default
+        values[name] = default
+        if name in given:
+            try:
+                values[name] = field.parse(given[name])
+            except ValueError as wrong:
+                instead = f"{default:,}" if isinstance(default, int) else default
+                problems.append(f"{name} is {given[name]} in the address; {wrong}. Shown: {instead}.")
+    return {name: values[name] for name in fields}, problems
+
+
+def link(page: str, values: Mapping[str, Value], *, only: Iterable[str] | None = None) -> str:
+    """The address of a page of the workbook, relative to this one, carrying the values along.
+
+    page: a key of PAGES. `only` keeps the named values. `marimo run notebooks` finds a page by the `file` parameter; a
+    page exported to WASM lies in a file of its own.
+
+    >>> link("01_width", {"seq": 5, "stride": 9}, only=("seq",))
+    '?file=01_width.py&seq=5'
+    """
+    keep = {name: value for name, value in values.items() if only is None or name in only}
+    if sys.platform == "emscripten":
+        return f"{page}.html" + (f"?{urlencode(keep)}" if keep else "")
+    return "?" + urlencode({"file": f"{page}.py", **keep})
+
+
+def remember(values: Mapping[str, Value]) -> None:
+    """Write the settings that changed into the address. Call it in a cell of its own; no cell runs again."""
+    params = mo.query_params()
+    for name, value in values.items():
+        if params.get(name) != str(value):
+            params.set(name, str(value))
+
+
+def user_text(text: str) -> str:
+    """Text of a user or of an address as it was typed, for Markdown and for HTML, but not within backticks.
+
+    Every character but letters, digits and single spaces is written as a number, so that nothing in it is markup, a
+    link or a formula. This is the one place where such text is escaped.
+
+    >>> user_text("<b>$X$")
+    '&#60;b&#62;&#36;X&#36;'
+    """
+    printable = "".join(one if one.isprintable() else " " for one in text)
+    return re.sub(r"[^\w ]|_|(?<= ) |^ ", lambda found: f"&#{ord(found[0])};", printable)
+
+
+# --------------------------------------------------------------------------------------------------- top of a page
+
+
+def header(page: str, title: str, lead: str, values: Mapping[str, Value]) -> mo.Html:
+    """Links to the other pages that carry the shared values, the title, and the opening sentence (Markdown).
+
+    page: a key of PAGES; the entry of the page itself is marked and is no link.
+    """
+    pill = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
+    links = []
+    for name, label in PAGES.items():
+        if name == page:
+            style = pill.format("currentColor", "font-weight:600")
+            links.append(f'<span aria-current="page" style="{style}">{label}</span>')
+        else:
+            href = escape(link(name, values, only=shared_fields()), quote=True)
+            links.append(f'<a href="{href}" target="_self" style="{pill.format(theme.FAINT, "")}">{label}</a>')
+    row = "display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem"
+    nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(links)}</nav>')
+    opening = mo.Html(f'<div class="c128a-lead" style="font-size:1.15rem;max-width:60rem">{mo.md(lead).text}</div>')
+    return mo.vstack([nav, mo.md(f"# {title}"), opening], gap=0.75)
+
+
+def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
+    """A callout that lists what could not be used, or nothing where there is nothing to say. The texts are a user's."""
+    if not messages:
+        return None
+    return mo.callout(mo.md("\n".join(f"- {user_text(message)}" for message in messages)), kind=kind)  # type: ignore[arg-type]
+
+
+def alarm(message: str | None) -> mo.Html | None:
+    """An error state that cannot be overlooked: white on dark red, with role=alert; nothing where there is no message.
+
+    The message is Markdown.
+    """
+    if message is None:
+        return None
+    style = f"background:{theme.ALARM};color:#FFFFFF;padding:.8rem 1.2rem;border-radius:.4rem;font-size:1.05rem"
+    return mo.Html(f'<div role="alert" class="c128a-alarm" style="{style}">{mo.md("⚠ " + message).text}</div>')
+
+
+# --------------------------------------------------------------------------------------------- parts put together
+
+
+def stack(*parts: Any, gap: float = 0.5) -> mo.Html | None:
+    """The parts under each other, without those that are None; nothing at all where all are."""
+    kept = [part for part in parts if part is not None]
+    return mo.vstack(kept, gap=gap) if kept else None
+
+
+def columns(*parts: Any, widths: Any = "equal", gap: float = 2, align: Any = "start") -> mo.Html:
+    """`mo.hstack` for parts with charts: a column may be narrower than the chart that was drawn in it before."""
+    return mo.hstack(parts, widths=widths, gap=gap, align=align).style({"--c128a-columns": "1"})
+
+
+def panel(*rows: Sequence[Any] | mo.Html) -> mo.Html:
+    """The controls of a page in one box, one row under another; a list of controls wraps where the window is narrow."""
+    lines = [
+        row if isinstance(row, mo.Html) else mo.hstack(row, justify="start", align="center", wrap=True, gap=1.75)
+        for row in rows
+    ]
+    box = {"border": f"1px solid {theme.FAINT}", "border-radius": ".5rem", "padding": ".9rem 1.1rem"}
+    return mo.vstack(lines, gap=0.9).style(box)
+
+
+def sentence(text: str) -> mo.Html:
+    """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
+    return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
+
+
+def table(frame: pd.DataFrame, *, label: str, marked: int | None = None, right: Sequence[str] = ()) -> mo.ui.table:
+    """A table to read, without controls: numbers and the columns in `right` to the right, one row marked.
+
+    label: the table's name, small Markdown above it; marked: the number of a row, counted from 0.
+    """
+    numbers = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])} | set(right)
+    bold = {"fontWeight": "700", "backgroundColor": f"{theme.HERE}2E"}
+
+    def style(row: str, column: str, value: Any) -> dict[str, Any]:
+        return bold if row == str(marked) else {}
+
+    return mo.ui.table(
+        frame,
+        label=label,
+        selection=None,
+        pagination=False,
+        max_height=420,
+        show_column_summaries=False,
+        show_data_types=False,
+        show_download=False,
+        show_search=False,
+        text_justify_columns={name: "right" if name in numbers else "left" for name in frame.columns},
+        style_cell=None if marked is None else style,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- controls
+
+
+class Still(mo.Html):
+    """A control to show, and nothing to read: the cells that show it do not run again when its value changes.
+
+    For a control whose `on_change` says all. Keeps the control alive, which marimo itself does for named ones only.
+    """
+
+    def __init__(self, control: Any) -> None:
+        super().__init__(control.text)
+        self.control = control
+
+
+def preset_menu(value: str, on_change: Callable[[Any], object]) -> mo.ui.dropdown:
+    """The menu of presets; its value is the preset's name in the address, "free" for none."""
+    options = {"free values": "free", **{preset.title: name for name, preset in PRESETS.items()}}
+    chosen = next(title for title, name in options.items() if name == value)
+    return mo.ui.dropdown(options, value=chosen, label="Preset", on_change=on_change)  # type: ignore[arg-type]
+
+
+def token_ladder(most: int, *also: int) -> list[int]:
+    """Token counts for a slider, ascending: 0, four to an octave from 128 up, and one block past each power of two.
+
+    One block past is where the power-of-two width doubles. `also` adds values of its own; none goes over `most`.
+
+    >>> token_ladder(600, 77)
+    [0, 77, 128, 160, 192, 224, 256, 320, 384, 448, 512, 600]
+    """
+    steps = {0, most, *also}
+    for octave in range(7, most.bit_length()):
+        steps.update((1 << octave) * quarter // 4 for quarter in range(4, 8))
+        steps.add((1 << octave) + 128)
+    return sorted(step for step in steps if step <= most)
+
+
+def token_slider(
+    value: int, on_change: Callable[[Any], object], *, label: str = "Longest sequence", most: int = MAX_TOKENS
+) -> Still:
+    """A slider over `token_ladder`; put a `token_input` beside it, which shows the value."""
+    steps = token_ladder(most, value)
+    return Still(mo.ui.slider(steps=steps, value=value, label=label, full_width=True, on_change=on_change))  # type: ignore[arg-type]
+
+
+def token_input(
+    value: int, on_change: Callable[[int], object], *, label: str = "exactly", least: int = 0, most: int = MAX_TOKENS
+) -> Still:
+    """Any token count between the bounds; an arrow key moves it by one. An emptied field changes nothing."""
+
+    def changed(typed: Any) -> None:
+        if typed is not None:
+            on_change(int(typed))
+
+    return Still(mo.ui.number(least, most, step=1, value=value, label=label, on_change=changed))
+
+
+# ------------------------------------------------------------------------------------------------ clicked pictures
+
+SPEC = re.compile(r"data-spec='[^']*'")  # as marimo writes the dictionary of a chart
+
+
+def clickable(on_pick: Callable[[dict[str, Any]], object]) -> mo.ui.altair_chart:
+    """An element for `shown`; on_pick gets {column: value} of the clicked mark, for the columns of the form's `click`.
+
+    `mo.ui.altair_chart` builds the dictionary of a chart at each change, which takes longer than the rest of a key
+    press; a picture has its dictionary already. So one element with an empty chart is made for the life of a page, and
+    each change shows it with another picture in it: the browser changes the drawing in place.
+
+    Make it in a cell that depends on no setting, on a page with html_head_file="head.html", which says why.
+    """
+
+    def picked(_: Any) -> None:
+        for fields in chart.selections.values():
+            mark = {name: values[-1] for name, values in fields.items() if name != "vlPoint" and values}
+            if mark:
+                on_pick(mark)
+
+    empty = alt.LayerChart(layer=[])
+    chart = mo.ui.altair_chart(empty, chart_selection=False, legend_selection=False, on_change=picked)
+    return chart
+
+
+def shown(element: mo.ui.altair_chart, picture: Picture) -> mo.Html:
+    """The element with this picture in it.
+
+    Raises ValueError where marimo writes its element in a way that leaves no place for the picture.
+    """
+    # In single quotes: a thousand lanes hold ten thousand double quotes, each six characters long when it is escaped.
+    spec = escape(picture.to_json(), quote=False).replace("'", "&#x27;")
+    text, places = SPEC.subn(lambda _: f"data-spec='{spec}'", element.text)
+    if places != 1:
+        raise ValueError(f"the element has {places} places for a picture; it must have one")
+    return mo.Html(text)
+
+
+# -------------------------------------------------------------------------------------------------- take it along
+
+
+def downloads(
+    frame: pd.DataFrame | Callable[[], pd.DataFrame], name: str, settings: Mapping[str, Any], what: str = ""
+) -> mo.Html:
+    """Buttons for a chart's data as CSV, and as JSON with the settings under "settings" and the data under "rows".
+
+    frame: the data, or a function that makes them on demand; name: the file name without its suffix; what: the data in
+    words, for the buttons. The bytes are made when a button is pressed, so that a page does not pay for them before.
+    """
+    kept = dict(settings)
+
+    def made() -> pd.DataFrame:
+        return frame() if callable(frame) else frame
+
+    kinds = {
+        "CSV": (lambda: to_csv(made()), "text/csv"),
+        "JSON": (lambda: to_json(made(), kept), "application/json"),
+    }
+    buttons = [
+        mo.download(make, filename=f"{name}.{kind.lower()}", mimetype=mimetype, label=f"{what} {kind}".strip())
+        for kind, (make, mimetype) in kinds.items()
+    ]
+    return mo.hstack(buttons, justify="start", gap=0.5)
+
+
+def to_csv(frame: pd.DataFrame) -> bytes:
+    """The frame as CSV in UTF-8, without an index.
+
+    >>> to_csv(pd.DataFrame({"width": [128, 256]}))
+    b'width\\n128\\n256\\n'
+    """
+    return frame.to_csv(index=False).encode()
+
+
+def to_json(frame: pd.DataFrame, settings: Mapping[str, Any]) -> bytes:
+    """The settings and the rows of the frame as one JSON object in UTF-8.
+
+    >>> to_json(pd.DataFrame({"width": [128]}), {"seq": 5})
+    b'{"settings": {"seq": 5}, "rows": [{"width": 128}]}'
+    """
+    rows = json.loads(frame.to_json(orient="records"))
+    return json.dumps({"settings": dict(settings), "rows": rows}).encode()
+
+
+def command(text: str, what: str = "The same from a shell:") -> mo.Html:
+    """A command in a block that can be copied and wraps where it is long, with a line above that says what it gives."""
+    block = mo.md(f"{what}\n\n```bash\n{text}\n```").text
+    return mo.Html(f'<div class="c128a-command">{block}</div>')

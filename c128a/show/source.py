@@ -1,0 +1,151 @@
+"""The kernels' source, highlighted, and the lines of each statement that a program runs through. Torch-free.
+
+A statement is looked up by the text that it begins with, in the part of the kernel that it belongs to, so that a kernel
+that is changed moves the marker along or is refused, and never leaves it on another line. The file is read as text:
+neither torch nor triton is imported.
+
+| name       | gives                                                                     |
+|------------|---------------------------------------------------------------------------|
+| STATEMENTS | the statements of a kernel for one kind of row, in the order they run     |
+| find       | the first and last line of a statement in c128a/kernel.py                 |
+| listing    | the kernel's lines as HTML: one statement marked, the other branch faint  |
+
+>>> [statement.key for statement in STATEMENTS["row_loop", "prefill"]]
+['n', 'column', 'index', 'store']
+>>> find("row_loop", "decode", "store")[0] < find("row_loop", "decode", "lens")[0]
+True
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from html import escape
+from importlib.resources import files
+from typing import NamedTuple
+
+import marimo as mo
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from c128a.trace import Kernel, RowKind
+
+_FUNCTION: dict[Kernel, str] = {"row_loop": "_row_loop", "tiled": "tiled"}
+
+
+class Statement(NamedTuple):
+    """One step of a program: its key, its name, and the text its source begins with.
+
+    head: it runs before the kernel tells decode rows from prefill rows.
+    """
+
+    key: str
+    title: str
+    begins: str
+    head: bool = False
+
+
+_N = Statement("n", "n, the entries this row sees", "n = tl.minimum(")
+_COLUMN = Statement("column", "the column of each lane", "column = ")
+_LENS = Statement("lens", "the lens", "tl.store(lens_ptr")
+_TABLE = (
+    Statement("entry", "the table entry of each column", "entry = "),
+    Statement("live", "which lanes may read the table", "live = "),
+    Statement("block", "block numbers, read from the table", "block = tl.load("),
+    Statement("slot", "slot ids", "slot_id = tl.where(block >= 0"),
+)
+STATEMENTS: dict[tuple[Kernel, RowKind], tuple[Statement, ...]] = {
+    ("row_loop", "decode"): (
+        _N._replace(head=True),
+        _COLUMN,
+        *_TABLE,
+        Statement("store", "the store", "tl.store(decode_ptr"),
+        _LENS,
+    ),
+    ("row_loop", "prefill"): (
+        _N._replace(head=True),
+        _COLUMN,
+        Statement("index", "local indices, pads past n", "index = tl.where("),
+        Statement("store", "the store", "tl.store(prefill_ptr"),
+    ),
+    ("tiled", "decode"): (
+        _COLUMN._replace(head=True),
+        _N,
+        _LENS,
+        *_TABLE,
+        Statement("cut", "pads past n", "slot_id = tl.where(column < n"),
+        Statement("store", "the store", "tl.store(out"),
+    ),
+    ("tiled", "prefill"): (
+        _COLUMN._replace(head=True),
+        _N,
+        Statement("store", "ids, pads and their store", "tl.store(out"),
+    ),
+}
+
+
+@lru_cache(maxsize=1)
+def source() -> str:
+    """The text of c128a/kernel.py."""
+    return files("c128a").joinpath("kernel.py").read_text(encoding="utf-8")
+
+
+def _parts(kernel: Kernel) -> dict[str, list[ast.stmt]]:
+    """The body of a kernel: the statements before its branch, those of decode rows, those of prefill rows."""
+    functions = {node.name: node for node in ast.parse(source()).body if isinstance(node, ast.FunctionDef)}
+    body = functions[_FUNCTION[kernel]].body[1:] if _FUNCTION[kernel] in functions else []  # after the docstring
+    for at, node in enumerate(body):
+        if isinstance(node, ast.If) and node.orelse:
+            return {"head": body[:at], "decode": node.body, "prefill": node.orelse}
+    raise LookupError(f"c128a/kernel.py has no {_FUNCTION[kernel]} with a branch between decode and prefill rows")
+
+
+def find(kernel: Kernel, kind: RowKind, key: str) -> tuple[int, int]:
+    """The first and the last line of a statement in c128a/kernel.py.
+
+    Raises LookupError unless exactly one statement of its part of the kernel begins with its text.
+    """
+    (statement,) = (statement for statement in STATEMENTS[kernel, kind] if statement.key == key)
+    lines = source().splitlines()
+    places = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for top in _parts(kernel)["head" if statement.head else kind]
+        for node in ast.walk(top)
+        if isinstance(node, ast.stmt) and lines[node.lineno - 1].lstrip().startswith(statement.begins)
+    ]
+    if len(places) != 1:
+        raise LookupError(f"{len(places)} statements of {_FUNCTION[kernel]} begin with {statement.begins!r}, not one")
+    return places[0]
+
+
+def listing(kernel: Kernel, kind: RowKind, key: str) -> mo.Html:
+    """The kernel's lines for one kind of row, the statement marked and the branch of the other kind faint.
+
+    Where the statement is not found exactly once no line is marked, and an alert above the source says so.
+    """
+    try:
+        first, last = find(kernel, kind, key)
+        trouble = ""
+    except LookupError as changed:
+        first, last = 0, -1
+        trouble = f'<p role="alert">No line is marked: {escape(str(changed))}.</p>'
+    start, lines, branches = _highlighted(kernel)
+    other = branches["prefill" if kind == "decode" else "decode"]
+    rows = []
+    for number, line in enumerate(lines, start):
+        kinds = "marked" if first <= number <= last else "other" if number in other else ""
+        current = ' aria-current="step"' if kinds == "marked" else ""
+        rows.append(f'<span class="{kinds}"{current}><i>{number}</i>{line}\n</span>')
+    region = 'role="region" tabindex="0" aria-label="source of the kernel"'
+    return mo.Html(f'{trouble}<div class="codehilite c128a-source" {region}><pre>{"".join(rows)}</pre></div>')
+
+
+@lru_cache(maxsize=2)
+def _highlighted(kernel: Kernel) -> tuple[int, list[str], dict[str, range]]:
+    """The number of the first line, the lines as HTML without their common indentation, the lines of each branch."""
+    parts = _parts(kernel)
+    spans = {name: range(nodes[0].lineno, (nodes[-1].end_lineno or 0) + 1) for name, nodes in parts.items()}
+    first, last = spans["head"].start, spans["prefill"].stop - 1
+    text = "\n".join(line[4:] for line in source().splitlines()[first - 1 : last])
+    return first, highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)).splitlines(), spans

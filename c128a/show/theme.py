@@ -1,0 +1,183 @@
+"""One look for every chart: colours by meaning, and one Altair theme for marimo's light and dark pages. Torch-free.
+
+Colours are those of Okabe and Ito (2008), which stay apart for readers with any common colour vision. Colour is never
+the only sign: a `Style` holds a point shape, a dash pattern, a height and a written sign as well.
+
+Charts are drawn as SVG, so that INK ("currentColor") is black on a light page and white on a dark one, and so that a
+screen reader finds the marks. Axes, legends and titles follow the page by themselves.
+
+| name       | a Style for each …                                                              |
+|------------|---------------------------------------------------------------------------------|
+| CELLS      | content of a buffer's cell: id, pad, old id, old pad, never written             |
+| VERDICTS   | what a reader gets: right, right by chance, wrong                               |
+| LANES      | state of a lane: live, pad, masked                                              |
+| POLICIES   | width policy, by the name in POLICY_NAME                                        |
+| KERNELS    | builder and floor, by the name in KERNEL_NAME                                   |
+| LEVELS     | verdict on a claim: holds, holds if, does not hold, not checked                 |
+| SEVERITIES | grade of a finding: danger, warning, info, safe                                 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import altair as alt
+
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+GREY = "#8C8C8C"  # contrast of at least 3 on white and on marimo's dark page: a boundary, not a text
+
+INK = "currentColor"  # text and rules on the page itself
+PAPER = "var(--background)"  # the page; outside of marimo the name means nothing and nothing is drawn
+FAINT = "#8C8C8C3D"  # a surface that recedes on both backgrounds
+HERE = VERMILLION  # where the page's settings lie in a chart
+ALARM = "#A63A00"  # ground under white text, in an error that must not be overlooked
+
+
+class Style(NamedTuple):
+    """How one kind of mark is drawn.
+
+    colour: a colour name or code; shape: of a point, in Vega's names; dash: of a line, in pixels drawn and left out;
+    ink: colour of text on the mark; height: share of its lane that a band fills, from below; sign: a written mark.
+    """
+
+    colour: str
+    shape: str = "circle"
+    dash: tuple[int, ...] = (1, 0)
+    ink: str = "#FFFFFF"
+    height: float = 1.0
+    sign: str = ""
+
+
+CELLS = {
+    "id of this build": Style(BLUE),
+    "pad (−1)": Style(SKY, ink="#00334D"),
+    "old id: the build before": Style(GREY, ink="#000000"),
+    "old pad": Style("#8C8C8C80", ink=INK),
+    "never written": Style(FAINT, ink=INK),
+}
+VERDICTS = {
+    "right": Style(GREEN, "triangle-down", (1, 0), sign="✔"),
+    "right by chance": Style(PURPLE, "diamond", (2, 3), ink="#000000", sign="≈"),
+    "wrong": Style(VERMILLION, "cross", (6, 3), sign="✘"),
+}
+LANES = {
+    "live": Style(BLUE),
+    "pad": Style(SKY, ink="#00334D", height=0.5),
+    "masked": Style(GREY, ink=INK, height=0.14),
+}
+
+POLICY_NAME = {"fixed": "fixed", "pow2": "power of two", "aligned": "multiple of 128"}
+POLICIES = {
+    "fixed": Style(GREY, "square", (6, 4)),
+    "power of two": Style(BLUE),
+    "multiple of 128": Style(ORANGE, "diamond", (2, 3), ink="#000000"),
+}
+
+KERNEL_NAME = {
+    "row_loop_fixed": "row loop, fixed width",
+    "row_loop": "row loop, adaptive width",
+    "tiled": "tiles, adaptive width",
+    "fill": "fill of the same bytes (floor)",
+    "empty": "empty kernel (floor)",
+}
+KERNELS = {
+    "row loop, fixed width": Style(GREY, "square"),
+    "row loop, adaptive width": Style(BLUE, "circle"),
+    "tiles, adaptive width": Style(GREEN, "diamond"),
+    "fill of the same bytes (floor)": Style(PURPLE, "triangle-down"),
+    "empty kernel (floor)": Style(ORANGE, "stroke", (5, 4)),
+}
+
+LEVELS = {
+    "holds": Style(GREEN, "circle", sign="✔"),
+    "holds if": Style(ORANGE, "diamond", ink="#000000", sign="◐"),
+    "does not hold": Style(VERMILLION, "cross", sign="✘"),
+    "not checked": Style(GREY, "square", ink="#000000", sign="○"),
+}
+SEVERITIES = {
+    "danger": Style(VERMILLION, "cross", ink="#000000", sign="✖"),
+    "warning": Style(ORANGE, "triangle-up", ink="#000000", sign="▲"),
+    "info": Style(BLUE, "circle", sign="●"),
+    "safe": Style(GREEN, "diamond", ink="#000000", sign="✔"),
+}
+
+# For kinds that have no style of their own, in this order.
+SERIES = (
+    Style(BLUE, "circle"),
+    Style(ORANGE, "square", (6, 3), ink="#000000"),
+    Style(GREEN, "diamond", (2, 2)),
+    Style(VERMILLION, "cross", (8, 3, 2, 3)),
+    Style(PURPLE, "triangle-up", (4, 2), ink="#000000"),
+    Style(SKY, "triangle-down", (1, 3), ink="#00334D"),
+)
+
+FONT = "PT Sans, Noto Sans, Helvetica, Arial, sans-serif"
+
+
+def styled(names: Iterable[Any]) -> dict[str, Style]:
+    """A style for each name in order of appearance; after the last of SERIES they begin again.
+
+    >>> [style.shape for style in styled(["a", "b", "a"]).values()]
+    ['circle', 'square']
+    """
+    return {name: SERIES[at % len(SERIES)] for at, name in enumerate(dict.fromkeys(map(str, names)))}
+
+
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": FONT,
+    "padding": 4,
+    "view": {"stroke": None},
+    "axis": {
+        "domainColor": GREY,
+        "tickColor": GREY,
+        "gridColor": FAINT,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelOverlap": True,
+    },
+    "legend": {
+        "orient": "top",
+        "direction": "horizontal",
+        "title": None,
+        "labelFontSize": 12,
+        "labelLimit": 320,
+        "symbolSize": 120,
+        "symbolStrokeWidth": 2,
+    },
+    "title": {"anchor": "start", "fontSize": 14, "fontWeight": 600, "offset": 8},
+    "text": {"fontSize": 12, "font": FONT},
+    "line": {"strokeWidth": 2.5},
+    "range": {"category": [style.colour for style in SERIES]},
+}
+
+
+def chart(*, canvas: bool = False) -> dict[str, Any]:
+    """What every chart begins with: the theme and how it is drawn.
+
+    The option reaches vega-embed through the chart itself: mo.ui.altair_chart ignores a renderer set elsewhere.
+    """
+    options = {"renderer": "canvas" if canvas else "svg", "actions": False}
+    return {"config": CONFIG, "usermeta": {"embedOptions": options}}
+
+
+@alt.theme.register("c128a.show", enable=False)
+def _theme() -> alt.theme.ThemeConfig:
+    return chart()  # type: ignore[return-value]
+
+
+def use() -> None:
+    """Make this theme the one of every Altair chart built from here on in the process.
+
+    >>> use()
+    >>> alt.theme.active
+    'c128a.show'
+    """
+    alt.theme.enable("c128a.show")
