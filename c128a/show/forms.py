@@ -196,7 +196,8 @@ class _Scale:
         if self.axis.title or self.axis.ticks is not None:
             drawn = {"title": self.axis.title or None, "values": self.ticks, "grid": self.axis.grid}
             drawn |= {"labelExpr": _LABEL[self.axis.unit], "labelFlush": False}
-            drawn |= {"minExtent": self.side, "maxExtent": self.side} if self.side else {}
+            labels = self.side - (16 if self.axis.title else 0)
+            drawn |= {"minExtent": labels, "maxExtent": labels} if self.side else {}
         return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
 
 
@@ -270,10 +271,10 @@ class _Drawing:
         self.add(name, frame, {"type": "text", **rim, **mark}, text)
         self.add(name, frame, {"type": "text", "color": theme.INK, **mark}, text)
 
-    def sign(self, styles: Styles, field: str, attribute: str, *, legend: bool = True) -> Spec:
+    def sign(self, styles: Styles, field: str, attribute: str) -> Spec:
         """An encoding of a field by one attribute of its styles; encodings of one field share a legend."""
         shown = None
-        if legend and self.legend and len(styles) > 1:
+        if self.legend and len(styles) > 1:
             wide = sum(map(len, styles)) > 90 and len(styles) > 3
             shown = {"symbolOpacity": 1, **({"columns": 2} if wide else {})}
         values = [list(v) if isinstance(v := getattr(style, attribute), tuple) else v for style in styles.values()]
@@ -335,13 +336,12 @@ def _frame(source: pd.DataFrame, keep: Sequence[str], **columns: Any) -> pd.Data
     return pd.DataFrame({**kept, **columns})
 
 
-def _rules(drawing: _Drawing, rules: pd.DataFrame | None, styles: Styles, along: str = "x") -> None:
+def _rules(drawing: _Drawing, rules: pd.DataFrame | None, colour: str = theme.HERE, along: str = "x") -> None:
     """A dashed line across the picture at each rule, its text at the end."""
     if rules is None:
         return
     _need(drawing.form, "rules", rules, "at")
-    kinds = _column(rules, "kind")
-    colours = [styles[kind].colour if kind in styles else theme.HERE for kind in kinds]
+    colours = [one if isinstance(one, str) else colour for one in _column(rules, "colour", colour)]
     frame = _frame(rules, (), at=rules["at"].tolist(), text=_texts(rules), colour=colours)
     place = drawing.place(**{along: "at"})
     mark = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 2}
@@ -364,7 +364,7 @@ def bands(
     title: str = "",
     x_axis: Axis = PLAIN,
     styles: Styles | None = None,
-    lanes: Sequence[str] | None = None,
+    lanes: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     groups: Mapping[str, str] | None = None,
     labels: pd.DataFrame | None = None,
     outlines: pd.DataFrame | None = None,
@@ -389,7 +389,7 @@ def bands(
         group: lanes of one group stand together, groups under each other on one scale, in order of appearance
         lanes: how many lanes the mark covers, from its own downwards (1)
         label, short: text in the mark, and what stands there where the label does not fit
-    lanes: their names in order, in every group; else in order of appearance.
+    lanes: their names in order, or {group: names}; else in order of appearance.
     groups: {group: heading above it}, in order; without it groups stand a little apart.
 
     Other frames, each with lane (and group, where marks has one):
@@ -446,20 +446,23 @@ def bands(
         drawing.add("cuts", frame, bar, box)
     texts = labels if labels is not None else marks if "label" in marks else None
     if texts is not None:
-        ink = {"field": "ink", "scale": None}
         frame = _band_labels(texts, y.tops(texts), x, looks, room, (roof - floor) / 2, most)
-        place = drawing.place(x="x", y="y")
-        text = {"type": "text", "fontSize": 11.5, "tooltip": None}
-        drawing.add("labels", frame, text, {**place, "text": {"field": "text"}, "color": ink})
+        place = {**drawing.place(x="x", y="y"), "text": {"field": "text"}}
+        for number, (ink, part) in enumerate(
+            frame.groupby("ink")
+        ):  # a layer each: an encoding would take signs' legend
+            text = {"type": "text", "fontSize": 11.5, "tooltip": None, "color": ink}
+            drawing.add(f"labels_{number}", part[["x", "y", "text"]], text, place)
     if outlines is not None:
         _need("bands", "outlines", outlines, "lane", "start", "stop", "kind")
         over = _styled("bands", outline_styles, outlines["kind"])
-        frame = _boxed(outlines, y, 0.02, 0.98)
+        frame = _boxed(outlines, y, 0.02, 0.98).assign(outline=outlines["kind"].tolist())
         rim = {"type": "rect", "fill": None, "fillOpacity": 0, "stroke": theme.PAPER, "strokeWidth": 5, "aria": False}
         drawing.add("outlines", frame, rim, box)
-        line = {"type": "rect", "fill": None, "fillOpacity": 0, "strokeWidth": 2.5}
-        look = {"stroke": drawing.sign(over, "kind", "colour"), "strokeDash": drawing.sign(over, "kind", "dash")}
-        drawing.add("outlines", frame, line, {**box, **look})
+        for number, (kind, style) in enumerate(over.items()):  # a layer each: the dashes of a rectangle are no encoding
+            line = {"type": "rect", "fill": None, "fillOpacity": 0, "strokeWidth": 2.5, "strokeDash": list(style.dash)}
+            stroke = drawing.sign(over, "outline", "colour")
+            drawing.add(f"outlines_{number}", frame[frame["outline"] == kind], line, {**box, "stroke": stroke})
         tags = pd.DataFrame({"x": frame["x2"], "y": frame["y"] + 0.48, "text": _texts(outlines, "tag")})
         tags = tags[tags["text"] != ""]
         inside = tags["x"] > low + 0.86 * (high - low)
@@ -470,8 +473,9 @@ def bands(
         _need("bands", "signs", signs, "lane", "at", "kind")
         over = _styled("bands", sign_styles, signs["kind"])
         place = drawing.place(x="x", y="y")
-        look = {name: drawing.sign(over, "kind", what) for name, what in (("color", "colour"), ("shape", "shape"))}
-        frame = _frame(signs, ("kind",), x=signs["at"].tolist(), y=pd.Series(y.tops(signs), dtype=float) + 0.2)
+        look = {"color": drawing.sign(over, "sign", "colour"), "shape": drawing.sign(over, "sign", "shape")}
+        above = pd.Series(y.tops(signs), dtype=float) + 0.2
+        frame = _frame(signs, (), x=signs["at"].tolist(), y=above, sign=signs["kind"].tolist())
         drawing.add("signs", frame, {"type": "point", "filled": True, "size": 90, "opacity": 1}, {**place, **look})
     if notes is not None:
         place = {**drawing.place(x="x", y="y"), "text": {"field": "text"}}
@@ -497,7 +501,11 @@ class _Lanes(_Names):
     """The lanes of bands from top to bottom, with the room of headings and gaps."""
 
     def __init__(
-        self, marks: pd.DataFrame, lanes: Sequence[str] | None, groups: Mapping[str, str] | None, side: int
+        self,
+        marks: pd.DataFrame,
+        lanes: Sequence[str] | Mapping[str, Sequence[str]] | None,
+        groups: Mapping[str, str] | None,
+        side: int,
     ) -> None:
         super().__init__((), side=side)
         self.first: dict[str, float] = {}  # group: top of its first lane
@@ -507,7 +515,8 @@ class _Lanes(_Names):
         for group in groups or dict.fromkeys([group for group, _ in pairs] or [""]):
             down += 1.25 if groups else 0.5 if self.first else 0.0
             self.first[group] = down
-            for lane in lanes or [lane for of, lane in pairs if of == group]:
+            given = lanes.get(group) if isinstance(lanes, Mapping) else lanes
+            for lane in given or [lane for of, lane in pairs if of == group]:
                 self.top[group, lane] = down
                 down += 1
         self.size = down or 1.0
@@ -525,7 +534,7 @@ class _Lanes(_Names):
 def _boxed(frame: pd.DataFrame, y: _Lanes, roof: float, bottom: float) -> pd.DataFrame:
     tops = pd.Series(y.tops(frame), dtype=float)
     ends = tops + pd.Series(_column(frame, "lanes", 1), dtype=float) - 1 + bottom
-    return _frame(frame, ("kind",), x=frame["start"].tolist(), x2=frame["stop"].tolist(), y=tops + roof, y2=ends)
+    return _frame(frame, (), x=frame["start"].tolist(), x2=frame["stop"].tolist(), y=tops + roof, y2=ends)
 
 
 def _band_labels(
@@ -574,7 +583,7 @@ def points(
         [label] text over the point, [tip]. A column of texts gives an axis of names ("\\n" breaks a name).
     join: draw lines through the points of every series, or of the series named.
     live: more rows of the same columns, drawn larger and with a rim.
-    rules: at [label kind], dashed lines across the measured axis (y, or x where y holds names), coloured by their kind.
+    rules: at [label colour], dashed lines across the measured axis: y, or x where y holds names.
     reference: x, y [label], a dashed line to compare with, in steps with reference_step.
     height: in pixels; 330, or by the number of names.
     """
@@ -597,7 +606,7 @@ def points(
         at = {"x": axes[0].at(part[x]), "y": axes[1].at(part[y]), "series": _column(part, series)}
         return _frame(part, ("low", "high", "here", *click), **at, text=_texts(part))
 
-    _rules(drawing, rules, looks, along)
+    _rules(drawing, rules, theme.GREY, along)
     if reference is not None:
         line: Spec = {"type": "line", "color": theme.INK, "strokeDash": [4, 4], "strokeWidth": 1.5}
         line |= {"interpolate": "step-after"} if reference_step else {}
@@ -621,8 +630,7 @@ def points(
             drawing.add(name, frame.drop(columns="tip", errors="ignore"), whisker, {**ends, "color": colour})
         dot: Spec = {"type": "point", "filled": True, "size": area, "opacity": 1}
         dot |= {"stroke": theme.HERE, "strokeWidth": 1.5} if name == "live" else {}
-        paint = {"fill" if name == "live" else "color": drawing.sign(looks, "series", "colour", legend=name != "live")}
-        drawing.add(name, frame, dot, {**place, **paint, "shape": shape})
+        drawing.add(name, frame, dot, {**place, "color": colour, "shape": shape})
         if name == "points":
             drawing.clicked()
         if "label" in (rows if name == "points" else part):
@@ -656,7 +664,7 @@ def bars(
     rows: name, value, [part] for the colour: the parts of a name have their bars under each other, or end to end with
         stack; [label] text at the end of a bar, or in it with stack; [low high] ends of a whisker; [tip]
     totals: name, label: texts at the ends of stacks.
-    rules: at, [label], dashed lines across.
+    rules: at [label colour], dashed lines across.
     axis: drawn where it has a title. room: the width in pixels that labels of a stack must fit.
     """
     _need("bars", "rows", rows, "name", "value")
@@ -674,17 +682,18 @@ def bars(
         reach[name] = max(reach[name], stops[-1])
     x = _Scale(axis, [base, *stops, *_column(rows, "high", base), *_column(rules, "at")], room=0.35)
     drawing = _Drawing("bars", x, y, legend=legend, click=click)
-    together = 1 if stack else max(len(order), 1)
+    several = not stack and rows["name"].duplicated().any()
+    together = len(order) if several else 1
     thick = bar_height / (bar_height + 12) if together == 1 else 0.86 / together
     tops = [
-        middle - together * thick / 2 + (0 if stack else order[part]) * thick
+        middle - together * thick / 2 + (order[part] if several else 0) * thick
         for middle, part in zip(y.at(rows["name"]), parts, strict=True)
     ]
     made = _frame(rows, ("low", "high", *click), x=starts, x2=stops, part=parts, y=tops, text=_texts(rows))
     made["y2"] = made["y"] + thick * (1 if together == 1 else 0.94)
     made["middle"] = (made["y"] + made["y2"]) / 2
     box = drawing.place(x="x", x2="x2", y="y", y2="y2")
-    drawing.add("bars", made, {"type": "rect"}, {**box, "color": drawing.sign(looks, "part", "colour")})
+    drawing.add("bars", made, {"type": "rect"}, {**box, "fill": drawing.sign(looks, "part", "colour")})
     drawing.clicked()
     if "low" in made:
         whisker = {"type": "rule", "strokeWidth": 3, "color": theme.INK, "opacity": 0.7, "aria": False}
@@ -707,7 +716,7 @@ def bars(
         frame = pd.DataFrame({"x": [reach[name] for name in names], "y": y.at(names), "text": _texts(totals)})
         text = {"type": "text", "align": "left", "dx": 8, "color": theme.INK, "fontWeight": "bold", "fontSize": 13}
         drawing.add("totals", frame, text, {**drawing.place(x="x", y="y"), "text": {"field": "text"}})
-    _rules(drawing, rules, looks)
+    _rules(drawing, rules)
     tall = bar_height + 12 if together == 1 else bar_height * 0.72 * together + 12
     return drawing.picture(y.size * tall, description, title)
 
@@ -812,7 +821,7 @@ def spans(
 
     rows: name, low, high, [kind] for the colour, [value] a diamond within the range, [label] text at its end, [tip]
     marks: name, at, kind, points on the lines, in mark_styles.
-    rules: at, [label], dashed lines across.
+    rules: at [label colour], dashed lines across.
     """
     _need("spans", "rows", rows, "name", "low", "high")
     _need("spans", "marks", marks, "name", "at", "kind")
@@ -837,14 +846,14 @@ def spans(
         drawing.add("ranges", made, diamond, {**drawing.place(x="value", y="y"), "color": colour})
     if marks is not None:
         signed = _styled("spans", mark_styles, marks["kind"])
-        frame = _frame(marks, ("kind",), x=marks["at"].tolist(), y=drawing.y.at(marks["name"]))
-        look = {"fill": drawing.sign(signed, "kind", "colour"), "shape": drawing.sign(signed, "kind", "shape")}
+        frame = _frame(marks, (), x=marks["at"].tolist(), y=drawing.y.at(marks["name"]), sign=marks["kind"].tolist())
+        look = {"fill": drawing.sign(signed, "sign", "colour"), "shape": drawing.sign(signed, "sign", "shape")}
         dot = {"type": "point", "filled": True, "size": 95, "opacity": 1}
         drawing.add("marks", frame, dot, {**drawing.place(x="x", y="y"), **look})
     if "label" in rows:
         text = {"type": "text", "align": "left", "dx": 9, "color": theme.INK}
         drawing.add("ranges", made, text, {**drawing.place(x="x2", y="y"), "text": {"field": "text"}})
-    _rules(drawing, rules, looks)
+    _rules(drawing, rules)
     return drawing.picture(row_height * drawing.y.size, description, title)
 
 

@@ -249,30 +249,22 @@ def sentence(text: str) -> mo.Html:
     return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
 
 
-def table(frame: pd.DataFrame, *, label: str, marked: int | None = None, right: Sequence[str] = ()) -> mo.ui.table:
-    """A table to read, without controls: numbers and the columns in `right` to the right, one row marked.
+def table(frame: pd.DataFrame, *, marked: int | None = None, right: Sequence[str] = (), tall: str = "24rem") -> mo.Html:
+    """A table to read: numbers and the columns in `right` to the right, one row marked; a long one scrolls.
 
-    label: the table's name, small Markdown above it; marked: the number of a row, counted from 0.
+    frame: cells as they are shown, text or numbers, escaped here; marked: number of a row, from 0; tall: the most
+    height. For a table to sort or to search take `mo.ui.table`, which costs more at each change.
     """
     numbers = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])} | set(right)
-    bold = {"fontWeight": "700", "backgroundColor": f"{theme.HERE}2E"}
-
-    def style(row: str, column: str, value: Any) -> dict[str, Any]:
-        return bold if row == str(marked) else {}
-
-    return mo.ui.table(
-        frame,
-        label=label,
-        selection=None,
-        pagination=False,
-        max_height=420,
-        show_column_summaries=False,
-        show_data_types=False,
-        show_download=False,
-        show_search=False,
-        text_justify_columns={name: "right" if name in numbers else "left" for name in frame.columns},
-        style_cell=None if marked is None else style,
-    )
+    lines = [[user_text(str(name)) for name in frame.columns]]
+    lines.append(["---:" if name in numbers else ":---" for name in frame.columns])
+    for at, row in enumerate(frame.itertuples(index=False)):
+        cells = [user_text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row]
+        lines.append([f"**{cell}**" if at == marked and cell else cell for cell in cells])
+        if at == marked:
+            lines[-1][0] = f"▸ {lines[-1][0]}"
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return mo.md(text).style({"max-height": tall, "overflow": "auto"})
 
 
 # ------------------------------------------------------------------------------------------------------- controls

@@ -62,9 +62,9 @@ CELLS = {
     "never written": Style(FAINT, ink=INK),
 }
 VERDICTS = {
-    "right": Style(GREEN, "triangle-down", (1, 0), sign="✔"),
+    "right": Style(GREEN, "triangle-down", (1, 0), ink="#000000", sign="✔"),
     "right by chance": Style(PURPLE, "diamond", (2, 3), ink="#000000", sign="≈"),
-    "wrong": Style(VERMILLION, "cross", (6, 3), sign="✘"),
+    "wrong": Style(VERMILLION, "cross", (6, 3), ink="#000000", sign="✘"),
 }
 LANES = {
     "live": Style(BLUE),
@@ -74,7 +74,7 @@ LANES = {
 
 POLICY_NAME = {"fixed": "fixed", "pow2": "power of two", "aligned": "multiple of 128"}
 POLICIES = {
-    "fixed": Style(GREY, "square", (6, 4)),
+    "fixed": Style(GREY, "square", (6, 4), ink="#000000"),
     "power of two": Style(BLUE),
     "multiple of 128": Style(ORANGE, "diamond", (2, 3), ink="#000000"),
 }
@@ -87,17 +87,17 @@ KERNEL_NAME = {
     "empty": "empty kernel (floor)",
 }
 KERNELS = {
-    "row loop, fixed width": Style(GREY, "square"),
+    "row loop, fixed width": Style(GREY, "square", ink="#000000"),
     "row loop, adaptive width": Style(BLUE, "circle"),
-    "tiles, adaptive width": Style(GREEN, "diamond"),
-    "fill of the same bytes (floor)": Style(PURPLE, "triangle-down"),
-    "empty kernel (floor)": Style(ORANGE, "stroke", (5, 4)),
+    "tiles, adaptive width": Style(GREEN, "diamond", ink="#000000"),
+    "fill of the same bytes (floor)": Style(PURPLE, "triangle-down", ink="#000000"),
+    "empty kernel (floor)": Style(ORANGE, "stroke", (5, 4), ink="#000000"),
 }
 
 LEVELS = {
-    "holds": Style(GREEN, "circle", sign="✔"),
+    "holds": Style(GREEN, "circle", ink="#000000", sign="✔"),
     "holds if": Style(ORANGE, "diamond", ink="#000000", sign="◐"),
-    "does not hold": Style(VERMILLION, "cross", sign="✘"),
+    "does not hold": Style(VERMILLION, "cross", ink="#000000", sign="✘"),
     "not checked": Style(GREY, "square", ink="#000000", sign="○"),
 }
 SEVERITIES = {
@@ -111,8 +111,8 @@ SEVERITIES = {
 SERIES = (
     Style(BLUE, "circle"),
     Style(ORANGE, "square", (6, 3), ink="#000000"),
-    Style(GREEN, "diamond", (2, 2)),
-    Style(VERMILLION, "cross", (8, 3, 2, 3)),
+    Style(GREEN, "diamond", (2, 2), ink="#000000"),
+    Style(VERMILLION, "cross", (8, 3, 2, 3), ink="#000000"),
     Style(PURPLE, "triangle-up", (4, 2), ink="#000000"),
     Style(SKY, "triangle-down", (1, 3), ink="#00334D"),
 )
