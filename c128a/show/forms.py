@@ -218,6 +218,7 @@ class _Names:
         label = f"split({json.dumps(self.names)}[indexof({self.centres}, datum.value)], '\\n')"
         axis: Spec = {"title": self.title or None, "values": self.centres, "labelExpr": label, "labelOverlap": False}
         axis |= {"grid": False, "domain": False, "ticks": False, "labelPadding": 8, "labelLimit": 400}
+        axis["description"] = f"{self.title or field[0]}: {', '.join(self.names)}"
         axis |= {"minExtent": self.side, "maxExtent": self.side} if self.side else {}
         ends = [self.size, 0] if field.startswith("y") else [0, self.size]
         return {"field": field, "type": "quantitative", "scale": {"domain": ends, "nice": False}, "axis": axis}
@@ -253,7 +254,9 @@ class _Drawing:
         """A layer of marks from a dataset of this name; its tips are hovered and read out, or it is left to the eye."""
         self.data[name] = frame
         layer: Spec = {"data": {"name": name}, "mark": mark, "encoding": encoding}
-        if "tip" in frame and mark["type"] != "text":
+        if mark["type"] == "text":
+            layer["encoding"] = {**encoding, "description": {"field": "text"}}
+        elif "tip" in frame:
             tip = {"field": "tip", "type": "nominal"}
             layer["encoding"] = {**encoding, "tooltip": tip, "description": tip}
         self.layers.append(layer)

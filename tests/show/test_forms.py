@@ -1,0 +1,205 @@
+"""A form puts every mark where its row says, names what it cannot draw, and gives a chart that Altair accepts."""
+
+import csv
+import io
+import json
+
+import altair as alt
+import pandas as pd
+import pytest
+
+from c128a.show import forms, theme
+from c128a.show.forms import Axis
+
+MEASURED = {"x": [1, 2], "y": [3.0, 4.0], "series": ["a", "b"], "low": [2.5, 3.5], "high": [3.5, 5.0]}
+BANDS = pd.DataFrame(
+    {
+        "group": ["one", "two"],
+        "lane": ["row 0", "row 0"],
+        "start": [0, 128],
+        "stop": [128, 512],
+        "kind": ["id of this build", "old pad"],
+        "label": ["row 0", "a label too long for any mark"],
+        "tip": ["flat 0 – 127", "flat 128 – 511"],
+    }
+)
+WHERE = {"group": ["one"], "lane": ["row 0"]}
+VERDICT = pd.DataFrame({**WHERE, "start": [0], "stop": [64], "kind": ["wrong"], "tag": ["row 0"]})
+PICTURES = {
+    "bands": lambda **more: forms.bands(
+        BANDS,
+        styles=theme.CELLS,
+        groups={"one": "First", "two": "Second"},
+        x_axis=Axis("column"),
+        outlines=VERDICT,
+        outline_styles=theme.VERDICTS,
+        signs=pd.DataFrame({**WHERE, "at": [0], "kind": ["right"], "tip": ["x"]}),
+        sign_styles=theme.VERDICTS,
+        rules=pd.DataFrame({**WHERE, "at": [64]}),
+        cuts=pd.DataFrame({**WHERE, "at": [64]}),
+        notes=pd.DataFrame({**WHERE, "at": [64], "text": ["note"]}),
+        chosen=pd.DataFrame({**WHERE, "start": [0], "stop": [1], "dashed": [True]}),
+        **more,
+    ),
+    "points": lambda **more: forms.points(
+        pd.DataFrame({**MEASURED, "here": [True, False], "label": ["p", "q"], "tip": ["t", "u"]}),
+        x="x",
+        y="y",
+        series="series",
+        x_axis=Axis("bytes", log=2, unit="bytes"),
+        y_axis=Axis("µs", log=10),
+        join=["a"],
+        live=pd.DataFrame(MEASURED),
+        rules=pd.DataFrame({"at": [2.0], "label": ["floor"]}),
+        reference=pd.DataFrame({"x": [1, 2], "y": [1, 2], "label": ["goal", ""]}),
+        **more,
+    ),
+    "bars": lambda **more: forms.bars(
+        pd.DataFrame(
+            {"name": ["a", "b"], "value": [5, 7], "part": ["p", "q"], "label": ["5", "7"], "low": 1, "high": 9}
+        ),
+        rules=pd.DataFrame({"at": [6]}),
+        **more,
+    ),
+    "curve": lambda **more: forms.curve(
+        pd.DataFrame(MEASURED),
+        x="x",
+        y="y",
+        series="series",
+        step=True,
+        here=pd.DataFrame({"x": [2], "y": [4], "label": ["here"], "tip": ["t"]}),
+        held=pd.DataFrame({"x": [1], "to": [2], "y": [3]}),
+        shade=pd.DataFrame({"start": [1], "stop": [2], "label": ["all"]}),
+        **more,
+    ),
+    "spans": lambda **more: forms.spans(
+        pd.DataFrame({"name": ["a"], "low": [0.1], "high": [0.3], "value": [0.2], "label": ["x"]}),
+        axis=Axis("gain", unit="percent"),
+        marks=pd.DataFrame({"name": ["a"], "at": [0.15], "kind": ["m"]}),
+        **more,
+    ),
+    "matrix": lambda **more: forms.matrix(
+        pd.DataFrame({"r": ["a", "b"], "c": ["x", "x"], "kind": ["holds", "not checked"]}),
+        row="r",
+        column="c",
+        styles=theme.LEVELS,
+        **more,
+    ),
+}
+CLICK = {"bands": ["lane", "start"], "points": ["series"], "bars": ["name"], "spans": ["name"], "matrix": ["r", "c"]}
+
+
+def layers(picture, kind):
+    return [layer for layer in picture.spec["layer"] if layer["mark"]["type"] == kind]
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_form_is_a_chart_that_altair_accepts_and_has_a_name(name):
+    picture = PICTURES[name](description="what it shows", title="a line above")
+    alt.LayerChart.from_dict(picture.spec)
+    assert picture.spec["description"] == "what it shows" and picture.spec["title"] == "a line above"
+    for layer in layers(picture, "text"):  # a text without a colour of its own is black in the dark
+        assert "color" in layer["mark"] or layer["encoding"]["color"]["scale"] is None
+    with pytest.raises(ValueError, match=f"{name}: description is empty"):
+        PICTURES[name](description="")
+
+
+@pytest.mark.parametrize("name", CLICK)
+def test_a_click_reports_columns_that_the_clicked_marks_have(name):
+    spec = PICTURES[name](description="x", click=CLICK[name]).spec
+    (pick,) = spec["params"]
+    (clicked,) = (layer for layer in spec["layer"] if layer.get("name") in pick["views"])
+    assert set(pick["select"]["fields"]) == set(CLICK[name]) <= set(spec["datasets"][clicked["data"]["name"]][0])
+
+
+def test_groups_stand_under_each_other_with_room_for_their_headings():
+    data = PICTURES["bands"](description="x").spec["datasets"]
+    # Headings take 1.25 lanes, so the lanes begin at 1.25 and 3.5; signs take 0.38 of a lane, notes 0.36.
+    assert [(mark["x"], mark["x2"], mark["y"], mark["y2"]) for mark in data["marks"]] == [
+        (0, 128, 1.63, 1.89),
+        (128, 512, 3.88, 4.14),
+    ]
+    assert [heading["text"] for heading in data["headings"]] == ["First", "Second"]
+
+
+def test_a_label_stands_where_it_fits_and_the_short_one_where_only_that_fits():
+    def drawn(stop):
+        row = {"lane": ["a"], "start": [0], "stop": [stop], "kind": ["live"], "label": ["row 12345"], "short": ["12"]}
+        spec = forms.bands(
+            pd.DataFrame(row), description="x", styles=theme.LANES, room=100, x_axis=Axis(domain=(0, 100))
+        ).spec
+        return [text["text"] for name, part in spec["datasets"].items() if name.startswith("labels") for text in part]
+
+    # Seven pixels a character and six around them: 69 for the label, 20 for the short one.
+    assert [drawn(stop) for stop in (69, 68, 20, 19)] == [["row 12345"], ["12"], ["12"], []]
+
+
+def test_the_height_of_a_band_says_its_state_as_well():
+    rows = pd.DataFrame({"lane": ["a"] * 2, "start": [0, 1], "stop": [1, 2], "kind": ["live", "pad"]})
+    marks = forms.bands(rows, description="x", styles=theme.LANES).spec["datasets"]["marks"]
+    assert [round(mark["y2"] - mark["y"], 2) for mark in marks] == [0.88, 0.44]
+
+
+def test_stacked_bars_stand_end_to_end_and_grouped_ones_under_each_other():
+    rows = pd.DataFrame({"name": ["a", "a", "b"], "part": ["p", "q", "p"], "value": [5, 7, 1]})
+    stacked = forms.bars(rows, description="x", stack=True).spec["datasets"]["bars"]
+    assert [(bar["x"], bar["x2"]) for bar in stacked] == [(0, 5), (5, 12), (0, 1)]
+    grouped = forms.bars(rows, description="x").spec["datasets"]["bars"]
+    assert [bar["x"] for bar in grouped] == [0, 0, 0] and grouped[0]["y2"] <= grouped[1]["y"]
+
+
+def test_whiskers_and_rules_follow_the_axis_that_measures():
+    rows = pd.DataFrame({"batch": ["a", "b"], "ratio": [2.0, 3.0], "low": [1.5, 2.5], "high": [2.5, 3.5]})
+    rules = pd.DataFrame({"at": [1.0]})
+    for x, y, measured, axis in (("ratio", "batch", "x", Axis(log=2)), ("batch", "ratio", "y", Axis())):
+        axes = {"x_axis": axis} if x == "ratio" else {"y_axis": axis}
+        rule, whisker = layers(forms.points(rows, x=x, y=y, rules=rules, description="x", **axes), "rule")
+        assert rule["encoding"][measured]["field"] == "at" and whisker["encoding"][f"{measured}2"] == {"field": "high"}
+
+
+def test_the_text_of_here_stands_on_the_side_with_room():
+    def side(x):
+        here = pd.DataFrame({"x": [x], "y": [1], "label": ["here"]})
+        lines = pd.DataFrame({"x": [1, 1024], "y": [1, 2]})
+        data = forms.curve(lines, x="x", y="y", here=here, x_axis=Axis(log=2), description="x").spec["datasets"]
+        return [name for name in ("here_left", "here_right") if data[name]]
+
+    assert (side(31), side(33)) == (["here_right"], ["here_left"])  # the middle of a log axis from 1 to 1024 is 32
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"stop": None}, "bands: marks .* must also have .'stop'."),
+        ({"kind": ["id of this build", "new"]}, "bands: .'new'. have no style"),
+    ],
+    ids=["column", "kind"],
+)
+def test_what_cannot_be_drawn_is_named(change, words):
+    rows = BANDS.assign(**{name: value for name, value in change.items() if value is not None})
+    rows = rows.drop(columns=[name for name, value in change.items() if value is None])
+    with pytest.raises(ValueError, match=words):
+        forms.bands(rows, description="x", styles=theme.CELLS)
+    with pytest.raises(ValueError, match=r"no lanes .*'row 9'"):
+        forms.bands(
+            BANDS, description="x", styles=theme.CELLS, rules=pd.DataFrame({**WHERE, "lane": "row 9", "at": [0]})
+        )
+
+
+def test_a_picture_refuses_more_marks_than_it_can_show():
+    with pytest.raises(ValueError, match=r"20,001 rows; it must hold at most 20,000"):
+        forms.Picture({}, here=pd.DataFrame({"x": range(20_001)}))
+    forms.Picture({}, here=pd.DataFrame({"x": range(20_000)}))
+
+
+def test_long_data_travels_as_csv_with_the_format_to_read_it():
+    spec = {"layer": [{"data": {"name": "here"}}]}
+    rows = pd.DataFrame({"seq": [None, *range(1, forms.LONG)], "name": "a, b"})
+    kind, text = forms.Picture(spec, here=rows)._mime_()
+    sent = json.loads(text)
+    assert kind == "application/vnd.vegalite.v6+json"
+    assert sent["layer"][0]["data"] == {"name": "here", "format": {"type": "csv", "parse": {"seq": "number"}}}
+    read = list(csv.DictReader(io.StringIO(sent["datasets"]["here"])))
+    assert [row["seq"] for row in read[:3]] == ["", "1", "2"] and {row["name"] for row in read} == {"a, b"}
+    short = json.loads(forms.Picture(spec, here=rows[1:]).to_json())
+    assert short["layer"] == spec["layer"] and short["datasets"]["here"][0] == {"seq": 1, "name": "a, b"}
