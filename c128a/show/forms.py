@@ -187,7 +187,7 @@ class _Scale:
         """The positions of values: on this axis the values themselves."""
         return list(values)
 
-    def encoding(self, field: str) -> Spec:
+    def encoding(self, field: str, channel: str) -> Spec:
         """The Vega-Lite encoding of a field along this axis."""
         scale: Spec = {"domain": [self.low, self.high], "nice": False, "zero": False}
         if self.axis.log:
@@ -213,14 +213,14 @@ class _Names:
         """The middle of each name."""
         return [self.middle[str(value)] for value in values]
 
-    def encoding(self, field: str) -> Spec:
-        """The Vega-Lite encoding of a field along this axis: downwards where it is called y."""
+    def encoding(self, field: str, channel: str) -> Spec:
+        """The Vega-Lite encoding of a field along this axis, y from the top down."""
         label = f"split({json.dumps(self.names)}[indexof({self.centres}, datum.value)], '\\n')"
         axis: Spec = {"title": self.title or None, "values": self.centres, "labelExpr": label, "labelOverlap": False}
         axis |= {"grid": False, "domain": False, "ticks": False, "labelPadding": 8, "labelLimit": 400}
-        axis["description"] = f"{self.title or field[0]}: {', '.join(self.names)}"
+        axis["description"] = f"{self.title or channel}: {', '.join(self.names)}"
         axis |= {"minExtent": self.side, "maxExtent": self.side} if self.side else {}
-        ends = [self.size, 0] if field.startswith("y") else [0, self.size]
+        ends = [self.size, 0] if channel == "y" else [0, self.size]
         return {"field": field, "type": "quantitative", "scale": {"domain": ends, "nice": False}, "axis": axis}
 
 
@@ -246,7 +246,7 @@ class _Drawing:
         """Encodings of positions: x="start" puts the field start on the x axis; x2 and y2 are ends."""
         axes = {"x": self.x, "y": self.y}
         return {
-            channel: axes[channel].encoding(field) if channel in axes else {"field": field}
+            channel: axes[channel].encoding(field, channel) if channel in axes else {"field": field}
             for channel, field in fields.items()
         }
 
@@ -701,7 +701,6 @@ def bars(
     if "low" in made:
         whisker = {"type": "rule", "strokeWidth": 3, "color": theme.INK, "opacity": 0.7, "aria": False}
         place = drawing.place(x="low", x2="high", y="middle")
-        place["y"]["scale"] = box["y"]["scale"]
         drawing.add("whiskers", made.drop(columns="tip", errors="ignore"), whisker, place)
     if "label" in rows:
         text = {"type": "text", "fontSize": 12.5, **({} if stack else {"align": "left", "dx": 7})}
