@@ -415,9 +415,10 @@ def bands(
     x = _Scale(replace(x_axis, domain=(low, high), ticks=drawn, grid=False), ())
     y = _Lanes(marks, lanes, groups, side)
     drawing = _Drawing("bands", x, y, legend=legend, click=click)
+    roof, floor = 0.06 if signs is None else 0.38, 0.06 if notes is None else 0.36
+    y.centres = [centre + (roof - floor) / 2 for centre in y.centres]  # names stand beside the marks, not the lane
     box = drawing.place(x="x", x2="x2", y="y", y2="y2")
 
-    roof, floor = 0.06 if signs is None else 0.38, 0.06 if notes is None else 0.36
     looks = {} if ordered else _styled("bands", styles, marks["kind"])
     tops, covers = y.tops(marks), _column(marks, "lanes", 1)
     bottoms = [round(top + cover - floor, 3) for top, cover in zip(tops, covers, strict=True)]
