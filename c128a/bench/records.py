@@ -141,7 +141,7 @@ def provenance(name: str) -> dict[str, Any]:
 
     Raises FileNotFoundError for a name that does not exist, ValueError for a record that cannot be read.
     """
-    return dict(_load(folder(), name).provenance)
+    return dict(_record(name).provenance)
 
 
 def findings(name: str) -> list[dict[str, Any]]:
@@ -150,7 +150,7 @@ def findings(name: str) -> list[dict[str, Any]]:
     >>> [row["compiled_variants"] for row in findings("elsewhere") if row["sheet"] == "variants"]
     [1, 3, 4, 5]
     """
-    return [dict(row) for row in _load(folder(), name).findings]
+    return [dict(row) for row in _record(name).findings]
 
 
 def problems() -> list[str]:
@@ -194,16 +194,21 @@ def _all(place: Path) -> tuple[list[str], pd.DataFrame, list[str]]:
             tables.append(_load(place, name).rows)
         except ValueError as error:
             wrong.append(str(error))
+        except OSError as error:  # a link to nothing, a file that may not be read
+            wrong.append(f"record {name}: {error}")
     tables = [table for table in tables if len(table)] or [_table([])]
     return every, pd.concat(tables, ignore_index=True), wrong
 
 
 @cache
 def _load(place: Path, name: str) -> Record:
-    try:
-        return parse(name, _text(place, name))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"name is {name!r}; the records are {', '.join(_all(place)[0])}") from None
+    return parse(name, _text(place, name))
+
+
+def _record(name: str) -> Record:
+    if name not in names():
+        raise FileNotFoundError(f"name is {name!r}; the records are {', '.join(names())}")
+    return _load(folder(), name)
 
 
 def _text(place: Path, name: str) -> bytes | str:

@@ -163,10 +163,11 @@ def test_a_broken_record_is_refused_by_file_row_and_field(content, named):
 def test_the_table_goes_on_without_a_broken_record(tmp_path, monkeypatch):
     for name, content in (("elsewhere", text(GOOD)), ("mine", text(GOOD | {"us": 7})), ("odd", "{")):
         (tmp_path / f"{name}.json").write_text(content)
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     monkeypatch.setattr(records, "folder", lambda: tmp_path)
     assert records.frame()[["record", "us"]].values.tolist() == [["mine", 7], ["elsewhere", 2.5]]
-    (problem,) = records.problems()
-    assert "odd" in problem and records.names() == ["mine", "odd", "elsewhere"]
+    assert [problem.split(":")[0] for problem in records.problems()] == ["record gone", "record odd"]
+    assert records.names() == ["gone", "mine", "odd", "elsewhere"]
 
 
 def test_what_a_caller_does_to_the_table_stays_with_the_caller():
