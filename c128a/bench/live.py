@@ -3,10 +3,6 @@
 A live run is an illustration, not a record: clocks and neighbours of an unknown machine are nobody's to vouch for. It
 holds the one lock of its device, stays within a time budget, and can be stopped between two measurements; what it has
 measured until then is kept. Its rows have the columns of the records, with the record "live".
-
->>> outcome = sweep([Case.decode(1, 4_096)], budget_s=60)  # doctest: +SKIP
->>> [(row["variant"], row["us"]) for row in outcome.rows]  # doctest: +SKIP
-[('reference_fixed', 210.3), ('reference_adaptive', 35.1), ('reference_fill', 2.0)]
 """
 
 from __future__ import annotations
@@ -84,6 +80,8 @@ def sweep(
     Raises GpuBusyError, before anything is measured, where another session is timing.
     """
     start = time.monotonic()
+    blank = {"record": "live", "source": "live", "gpu": device_label()}
+    blank |= {name: field.missing for name, field in FIELDS.items()}
     rows: list[Row] = []
     refused: list[str] = []
     ended: Literal["finished", "budget", "stopped"] = "finished"
@@ -111,8 +109,8 @@ def sweep(
                 with backend.kernel_lock:
                     timed = cases.builder(case)
             else:
-                timed = reference_calls(case)
-                refused += _too_large(case)
+                timed, left_out = reference_calls(case)
+                refused += left_out
             samples: list[list[float]] = [[] for _ in timed]
             for share, new in _rounds(timed):
                 for each, more in zip(samples, new, strict=True):
@@ -122,7 +120,7 @@ def sweep(
                     break
             for one, own in zip(timed, samples, strict=True):
                 if len(own) >= LEAST_SAMPLES:
-                    rows.append(_row(one, own))
+                    rows.append(blank | one.facts | {"cache": "warm"} | timing.summary([own]))
                     report(at, 1.0, rows[-1])
     return Outcome(tuple(rows), ended, tuple(refused))
 
@@ -146,49 +144,28 @@ def _rounds(timed: Sequence[Timed]) -> Iterator[tuple[float, timing.Samples]]:
             yield share, [[us] if turn and other == at else [] for other in range(len(calls))]
 
 
-def _row(timed: Timed, samples: list[float]) -> Row:
-    """A row with all columns of the records."""
-    missing = {name: field.missing for name, field in FIELDS.items()}
-    source = {"record": "live", "source": "live", "gpu": device_label()}
-    return source | missing | timed.facts | {"cache": "warm"} | timing.summary([samples])
-
-
-def reference_calls(case: Case) -> list[Timed]:
+def reference_calls(case: Case) -> tuple[list[Timed], list[str]]:
     """The torch reference in one cell on the CPU, at the fixed and at the adaptive width, and a fill.
 
-    What would need more than MAX_BYTES of intermediate tensors is left out.
+    What would need more than MAX_BYTES of intermediate tensors is left out; the second list tells what, and how much.
     """
     positions, requests, table, slots = case.tensors()[:4]
-    sizes = (case.compress_ratio, case.num_decode_tokens)
-    facts = {"sheet": "builder", "kernel": "reference", "layout": "packed"}
-    timed = []
-    for each, variant in _forms(case):
-        if _bytes(each) <= MAX_BYTES:
-            call = partial(
-                reference.topk_metadata, positions, *sizes, requests, table, case.block_size, slots, each.width
-            )
-            own = cases.cell_facts(each) | cases.row_facts(each) | facts | {"variant": variant}
-            timed.append(Timed(own, call))
+    decode, prefill = case.num_decode_tokens, case.num_tokens - case.num_decode_tokens
     cells = torch.empty(case.num_tokens * case.width, dtype=torch.int32)
-    own = cases.cell_facts(case) | cases.row_facts(case) | facts | {"variant": "reference_fill"}
-    return [*timed, Timed(own, lambda: cells.fill_(-1))]
-
-
-def _forms(case: Case) -> list[tuple[Case, str]]:
-    return [(replace(case, policy="fixed"), "reference_fixed"), (case, "reference_adaptive")]
-
-
-def _bytes(case: Case) -> int:
-    """Intermediate tensors of the reference, at most."""
-    prefill = case.num_tokens - case.num_decode_tokens
-    return case.width * (case.num_decode_tokens * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES)
-
-
-def _too_large(case: Case) -> list[str]:
-    """What `reference_calls` leaves out, with the memory that it needs."""
-    return [
-        f"{variant} in {cases.cell_name(case)}: {_bytes(each) / 2**20:,.0f} MiB of intermediate tensors, "
-        f"over the limit of {MAX_BYTES / 2**20:,.0f}"
-        for each, variant in _forms(case)
-        if _bytes(each) > MAX_BYTES
-    ]
+    timed, refused = [], []
+    for variant in ("reference_fixed", "reference_adaptive", "reference_fill"):
+        own = replace(case, policy="fixed") if variant == "reference_fixed" else case
+        arguments = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
+        call: Callable[[], object] = partial(reference.topk_metadata, *arguments)
+        size = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES)
+        if variant == "reference_fill":
+            call, size = partial(torch.Tensor.fill_, cells, -1), 0
+        if size > MAX_BYTES:
+            refused.append(
+                f"{variant} in {cases.cell_name(case)}: {size / 2**20:,.0f} MiB of intermediate tensors, "
+                f"over the limit of {MAX_BYTES / 2**20:,.0f}"
+            )
+            continue
+        facts = cases.cell_facts(own) | cases.row_facts(own)
+        timed.append(Timed(facts | {"sheet": "builder", "kernel": "reference", "variant": variant}, call))
+    return timed, refused

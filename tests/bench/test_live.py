@@ -103,7 +103,7 @@ def test_what_needs_too_much_memory_is_refused_with_the_number():
     outcome = live.sweep([Case.prefill(8192, 32_768)], should_stop=lambda: next(asked) >= 1)
     (refused,) = outcome.refused
     assert all(word in refused for word in ("reference_fixed", "0+8192@32768", "896 MiB", "512"))  # 8192² × 14 bytes
-    timed = live.reference_calls(Case.prefill(8192, 32_768))
+    timed, _ = live.reference_calls(Case.prefill(8192, 32_768))
     assert [each.facts["variant"] for each in timed] == ["reference_adaptive", "reference_fill"]
 
 
