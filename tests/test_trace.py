@@ -1,5 +1,7 @@
 """The walk equals the interpreted kernels, store for store and lane for lane; so does what it says lies in a buffer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -84,7 +86,7 @@ def said_stores(case, name, **shape):
 
 
 BAD_TABLES = Case.of_tokens(  # a request outside the table on either side, a hole, a table that ends early
-    [2047, 2047, 2047, 1023], [2, -1, 1, 0], [[4, -1, 6], [9, 8, -1]], [0, 1, 2, 3], 4, width=20, capacity=25
+    [2047, 2047, 2047, 1023], [2, -1, 1, 0], [[0, -1, 6], [9, 8, -1]], [0, 1, 2, 3], 4, width=20, capacity=25
 )
 CASES = {
     "mixed": Case.mixed(3, 6, 2048),
@@ -219,6 +221,11 @@ def test_prefill_rows_hold_the_identity_so_another_row_serves_as_far_as_its_ids_
     # The reader takes row 1 from flat 512, which is row 2 now: its 15 ids are right, the next 5 cells are pads.
     taken = reads(before, now, "prefill", 512).query("row == 1")
     assert taken[["start", "stop", "verdict"]].values.tolist() == [[512, 527, "luck"], [527, 532, "wrong"]]
+
+
+def test_a_reader_takes_nothing_of_a_padded_token():
+    now = replace(rows_of((2, 4), 128), given_slots=(-1, 0))
+    assert reads(now, now, "decode", 128)["row"].tolist() == [1]
 
 
 def test_buffers_of_two_capacities_are_refused():
