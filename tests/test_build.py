@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c128a import workloads
 from c128a.build import build_c128a_topk_metadata
-from tests.support.builds import BUILDS, DEVICE, POISON, assert_equals_reference, ids, int32, int64, poisoned
+from c128a.case import Case
+from tests.support.builds import BUILDS, DEVICE, POISON, assert_equals_reference, batch_of, ids, int32, int64, poisoned
 
 builds = pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS.keys())
 layouts = pytest.mark.parametrize("layout", ["packed", "pitched"])
@@ -50,11 +50,11 @@ def test_the_worked_example_position_1000_sees_7_entries(build):
 @pytest.mark.parametrize(
     "batch",
     [
-        workloads.decode(3, 1024, device=DEVICE),
-        workloads.prefill(5, 700, device=DEVICE),
-        workloads.mixed(2, 3, 2048, device=DEVICE),
-        workloads.one_long(3, 40_000, 256, device=DEVICE),
-        workloads.speculative(2, 3, 520, device=DEVICE),
+        batch_of(Case.decode(3, 1024)),
+        batch_of(Case.prefill(5, 700)),
+        batch_of(Case.mixed(2, 3, 2048)),
+        batch_of(Case.one_long(3, 40_000, 256)),
+        batch_of(Case.speculative(2, 3, 520)),
     ],
     ids=["decode", "prefill", "mixed", "one-long", "speculative"],
 )

@@ -5,10 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c128a import reference, workloads
+from c128a import reference
 from c128a.builder import C128AMetadataBuilder
+from c128a.case import Case
 from c128a.width import active_topk_width
-from tests.support.builds import DEVICE, POISON, ids, int32, int64
+from tests.support.builds import DEVICE, POISON, batch_of, ids, int32, int64
 
 layouts = pytest.mark.parametrize("layout", ["packed", "pitched"])
 
@@ -40,7 +41,7 @@ def random_batches(draw):
 @given(random_batches())
 def test_random_batches_equal_the_reference(case):
     k, queries, seqs, num_decode_requests, padded, layout, seed = case
-    batch = workloads.from_lengths(queries, seqs, num_decode_requests=num_decode_requests, seed=seed, device=DEVICE)
+    batch = batch_of(Case(tuple(queries), tuple(seqs), num_decode_requests, seed=seed))
     # Padding tokens of a graph: position 0, no slot, and no request.
     positions = torch.cat([batch.positions, torch.zeros(padded, dtype=torch.int64, device=DEVICE)])
     slots = torch.cat([batch.slot_mapping, torch.full((padded,), -1, dtype=torch.int64, device=DEVICE)])
@@ -84,7 +85,7 @@ def test_without_prefill_rows_only_decode_rows_are_held():
 
 
 def test_without_prefill_rows_a_mixed_batch_builds_its_decode_rows():
-    batch = workloads.mixed(2, 5, 1024, device=DEVICE)
+    batch = batch_of(Case.mixed(2, 5, 1024))
     made = builder(prefill_rows=False)
     got = build(made, batch)
     want = reference.decode_rows(batch.positions[:2], 128, int32(0, 1), batch.block_table, 2, 128)
@@ -95,7 +96,7 @@ def test_without_prefill_rows_a_mixed_batch_builds_its_decode_rows():
 def test_decode_and_prefill_rows_of_one_batch_never_share_a_cell():
     # The two buffers share one row; a batch that fills the builder with one decode token uses all rows but that one.
     made = builder(tokens=8, max_num_seqs=4, model_len=16_384)
-    batch = workloads.mixed(1, 7, 16_384, device=DEVICE)
+    batch = batch_of(Case.mixed(1, 7, 16_384))
     got = build(made, batch)
     assert torch.equal(got.prefill_topk_indices, reference.prefill_rows(batch.positions[1:], 128, 128))
     want = reference.decode_rows(batch.positions[:1], 128, int32(0), batch.block_table, 2, 128)
@@ -106,7 +107,7 @@ def test_buffers_keep_their_address_over_all_widths():
     made = builder(model_len=1_048_576, tokens=4)
     addresses = set()
     for seq in (1_048_576, 300_000, 4_096):
-        got = build(made, workloads.mixed(2, 2, 4_096, device=DEVICE), max_seq_len=seq)
+        got = build(made, batch_of(Case.mixed(2, 2, 4_096)), max_seq_len=seq)
         addresses.add((got.global_decode_topk_indices.data_ptr(), got.prefill_topk_indices.data_ptr()))
     assert len(addresses) == 1
 
@@ -114,14 +115,14 @@ def test_buffers_keep_their_address_over_all_widths():
 def test_requests_of_a_new_batch_replace_those_of_the_batch_before():
     made = builder(num_speculative_tokens=1)
     for queries in ([1, 1, 1], [2, 1], [1, 2], [1, 1], [2, 2, 1]):
-        batch = workloads.from_lengths(queries, [700] * len(queries), num_decode_requests=len(queries), device=DEVICE)
+        batch = batch_of(Case(tuple(queries), (700,) * len(queries), len(queries)))
         got = build(made, batch)
         want = reference.decode_rows(batch.positions, 128, batch.token_to_req_indices, batch.block_table, 2, 128)
         assert torch.equal(got.global_decode_topk_indices[:, 0], want), queries
 
 
 def test_query_start_loc_may_be_a_list():
-    batch = workloads.decode(2, 512, device=DEVICE)
+    batch = batch_of(Case.decode(2, 512))
     got = builder().build(batch.positions, [0, 1, 2], 512, batch.block_table, batch.slot_mapping)
     assert got.decode_topk_lens.tolist() == [4, 4]
 
@@ -193,7 +194,7 @@ def test_layout_has_no_default():
 
 
 def test_decode_rows_hold_the_ids_of_their_own_request():
-    batch = workloads.decode(3, 1001, device=DEVICE)
+    batch = batch_of(Case.decode(3, 1001))
     got = build(builder("packed"), batch)
     for row, table in zip(got.global_decode_topk_indices[:, 0], batch.block_table.tolist(), strict=True):
         assert ids(row) == [slot for block in table for slot in (2 * block, 2 * block + 1)][:7]

@@ -6,12 +6,12 @@ Incidents 12 (large offsets) and 5 (no device sync) are there; 13 is in test_bui
 import pytest
 import torch
 
-from c128a import workloads
 from c128a.build import build_c128a_topk_metadata
 from c128a.builder import C128AMetadataBuilder
+from c128a.case import Case
 from c128a.frozen import FrozenReader, WidthGraphs
 from c128a.layout import RowLayout
-from tests.support.builds import BUILDS, DEVICE, POISON, ids, int32, int64, poisoned
+from tests.support.builds import BUILDS, DEVICE, POISON, batch_of, ids, int32, int64, poisoned
 
 builds = pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS.keys())
 
@@ -21,7 +21,7 @@ def captured_then_rebuilt(layout, max_seq_len, rows=2):
     builder = C128AMetadataBuilder(1_048_576, 2 * rows, layout=layout, max_num_seqs=rows, device=DEVICE)
 
     def build(seed, seq):
-        batch = workloads.decode(rows, 2_000, seed=seed, device=DEVICE)
+        batch = batch_of(Case.decode(rows, 2_000, seed=seed))
         got = builder.build(batch.positions, batch.query_start_loc, seq, batch.block_table, batch.slot_mapping)
         return got.global_decode_topk_indices[:, 0], got.decode_topk_lens, got
 
@@ -47,7 +47,7 @@ def test_incident_1_packed_rows_hold_with_one_graph_a_width():
     graphs = WidthGraphs(builder, rows=3)
     assert list(graphs.readers) == [128, 256, 512]
     for seed, seq in enumerate((65_536, 20_000, 1_500, 40_000)):
-        batch = workloads.decode(3, min(seq, 1_400), seed=seed, device=DEVICE)
+        batch = batch_of(Case.decode(3, min(seq, 1_400), seed=seed))
         got = builder.build(batch.positions, batch.query_start_loc, seq, batch.block_table, batch.slot_mapping)
         expected = got.global_decode_topk_indices[:, 0].clone()
         assert all(read.right for read in graphs.reader(got).report(expected, got.decode_topk_lens))
@@ -55,7 +55,7 @@ def test_incident_1_packed_rows_hold_with_one_graph_a_width():
 
 def test_width_graphs_refuse_a_step_with_other_rows():
     builder = C128AMetadataBuilder(16_384, 8, layout="packed", max_num_seqs=3, device=DEVICE)
-    batch = workloads.decode(2, 500, device=DEVICE)
+    batch = batch_of(Case.decode(2, 500))
     got = builder.build(batch.positions, batch.query_start_loc, 500, batch.block_table, batch.slot_mapping)
     with pytest.raises(ValueError, match="metadata has 2 decode rows; the graphs hold 3"):
         WidthGraphs(builder, rows=3).reader(got)
@@ -136,7 +136,7 @@ def test_incident_9_speculative_verify(build):
 
 @pytest.mark.parametrize(("query_len", "decode_tokens"), [(6, 6), (7, 0), (11, 0), (12, 0)])
 def test_incident_10_decode_prefill_split_with_5_speculative_tokens(query_len, decode_tokens):
-    batch = workloads.from_lengths([query_len], [1_000], num_decode_requests=0, device=DEVICE)
+    batch = batch_of(Case((query_len,), (1_000,), 0))
     builder = C128AMetadataBuilder(4_096, 16, layout="pitched", num_speculative_tokens=5, device=DEVICE)
     got = builder.build(batch.positions, batch.query_start_loc, 1_000, batch.block_table, batch.slot_mapping)
     assert got.num_decode_tokens == decode_tokens

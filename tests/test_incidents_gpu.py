@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from c128a import census, compiled, reference, workloads
+from c128a import census, compiled, reference
 from c128a.build import build_c128a_topk_metadata
 from c128a.builder import C128AMetadataBuilder
+from c128a.case import Case
 from c128a.frozen import FrozenReader, WidthGraphs
 from c128a.width import reachable_widths
-from tests.support.builds import assert_equals_reference, ids, int32, int64
+from tests.support.builds import assert_equals_reference, batch_of, ids, int32, int64
 
 pytestmark = pytest.mark.gpu
 
@@ -21,7 +22,7 @@ def step(builder, seed, max_seq_len, rows=ROWS):
     generator = torch.Generator().manual_seed(seed)
     longest = min(max_seq_len, builder.capacity * builder.compress_ratio)
     lengths = torch.randint(128, longest + 1, (rows,), generator=generator).tolist()
-    batch = workloads.from_lengths([1] * rows, lengths, num_decode_requests=rows, seed=seed, device="cuda")
+    batch = batch_of(Case((1,) * rows, tuple(lengths), rows, seed=seed))
     got = builder.build(batch.positions, batch.query_start_loc, max_seq_len, batch.block_table, batch.slot_mapping)
     want = reference.decode_rows(
         batch.positions, 128, batch.token_to_req_indices, batch.block_table, builder.block_size, got.width
@@ -94,7 +95,7 @@ def test_the_census_counts_what_tritons_rule_predicts_and_ours_are_those_of_warm
 def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
     builder = C128AMetadataBuilder(1_048_576, 64, layout=layout, num_speculative_tokens=1)
     builder.warmup()
-    batches = [workloads.mixed(count, 8, 2_000, seed=count, device="cuda") for count in (3, 5, 2)]
+    batches = [batch_of(Case.mixed(count, 8, 2_000, seed=count)) for count in (3, 5, 2)]
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -109,7 +110,7 @@ def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
 def test_the_builder_allocates_nothing_after_construction():
     builder = C128AMetadataBuilder(1_048_576, 64, layout="pitched")
     builder.warmup()
-    batches = [workloads.mixed(count, 8, 2_000, seed=count, device="cuda") for count in (3, 5, 2)]
+    batches = [batch_of(Case.mixed(count, 8, 2_000, seed=count)) for count in (3, 5, 2)]
     torch.cuda.synchronize()
     before = torch.cuda.memory_stats()
     for turn in range(1000):

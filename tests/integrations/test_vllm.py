@@ -9,17 +9,18 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
 
-from c128a import reference, workloads
+from c128a import reference
 from c128a.build import build_c128a_topk_metadata
+from c128a.case import ENTRIES_PER_BLOCK, Case
 from c128a.integrations import vllm as stand_in
-from tests.support.builds import DEVICE
+from tests.support.builds import DEVICE, batch_of
 
-BLOCK = workloads.ENTRIES_PER_BLOCK
+BLOCK = ENTRIES_PER_BLOCK
 
 RELEASED = """
 def build_c128a_topk_metadata(
@@ -76,7 +77,7 @@ def poisoned(rows, capacity):
 def test_a_build_through_the_installed_stand_in_equals_the_reference(stub, version, row_stride):
     module = stub(version)
     stand_in.install()
-    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048, device=DEVICE)
+    batch = batch_of(Case.mixed(3, 5, 2048))
     got = module.build(batch, *poisoned(8, 512), 128)
     assert_equal_to_the_reference(got, batch, 128)
     assert got[0].stride() == (row_stride, 1) and got[2].stride() == (row_stride, 1)
@@ -86,7 +87,7 @@ def test_a_build_through_the_installed_stand_in_equals_the_reference(stub, versi
 def test_releases_of_fixed_width_get_full_rows(stub, version):
     module = stub(version)
     stand_in.install()
-    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048, device=DEVICE)
+    batch = batch_of(Case.mixed(3, 5, 2048))
     got = module.build(batch, *poisoned(8, 256), 256)
     assert_equal_to_the_reference(got, batch, 256)
     assert got[0].stride() == (256, 1)
@@ -95,7 +96,7 @@ def test_releases_of_fixed_width_get_full_rows(stub, version):
 def test_pitched_rows_can_be_asked_for_in_0_27(stub):
     module = stub("0.27.1")
     assert "pitched" in stand_in.install(layout="pitched")
-    batch = workloads.decode(2, 1024, device=DEVICE)
+    batch = batch_of(Case.decode(2, 1024))
     assert module.build(batch, *poisoned(2, 512), 128)[0].stride() == (512, 1)
 
 
@@ -103,8 +104,8 @@ def test_it_takes_what_an_engine_passes(stub):
     """Tensors longer than the batch, the table of the decode requests alone, and a view of three dimensions."""
     module = stub()
     stand_in.install()
-    batch = workloads.mixed(decode_requests=3, prefill_tokens=5, seq_len=2048, device=DEVICE)
-    longer = workloads.Batch(
+    batch = batch_of(Case.mixed(3, 5, 2048))
+    longer = SimpleNamespace(
         positions=batch.positions,
         query_start_loc=batch.query_start_loc,
         num_decode_tokens=3,
@@ -121,8 +122,8 @@ def test_it_takes_what_an_engine_passes(stub):
 def test_a_prefill_batch_has_a_block_table_of_no_rows(stub):
     module = stub()
     stand_in.install()
-    batch = workloads.prefill(6, 2048, device=DEVICE)
-    none = workloads.Batch(**{**vars(batch), "block_table": batch.block_table[:0]})
+    batch = batch_of(Case.prefill(6, 2048))
+    none = SimpleNamespace(**{**vars(batch), "block_table": batch.block_table[:0]})
     assert_equal_to_the_reference(module.build(none, *poisoned(6, 512), 128), batch, 128)
 
 
@@ -133,7 +134,7 @@ def test_uninstall_restores_the_released_function(stub):
     assert module.build_c128a_topk_metadata is not released
     stand_in.uninstall()
     assert module.build_c128a_topk_metadata is released
-    assert module.build(workloads.decode(1, 256, device=DEVICE), *poisoned(1, 128), 128) == "released"
+    assert module.build(batch_of(Case.decode(1, 256)), *poisoned(1, 128), 128) == "released"
 
 
 def test_modules_that_imported_it_by_name_are_covered_and_restored(stub, monkeypatch):
@@ -211,7 +212,7 @@ def test_what_does_not_fit_is_refused_with_a_reason(stub, version, source, reaso
 def test_an_undocumented_release_can_be_covered_by_naming_the_layout(stub):
     module = stub("0.29.0")
     stand_in.install(layout="pitched")
-    assert module.build(workloads.decode(1, 256, device=DEVICE), *poisoned(1, 256), 128)[0].stride() == (256, 1)
+    assert module.build(batch_of(Case.decode(1, 256)), *poisoned(1, 256), 128)[0].stride() == (256, 1)
 
 
 def test_without_vllm_it_is_refused(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 
 from c128a import backend, reference
@@ -23,6 +25,14 @@ def int64(*values):
 
 def poisoned(*shape):
     return torch.full(shape, POISON, dtype=torch.int32, device=DEVICE)
+
+
+def batch_of(case):
+    """The tensors of a case on the device and its host numbers, by the names of the builder's arguments."""
+    numbers = {
+        name: getattr(case, name) for name in ("query_start_loc", "num_decode_tokens", "num_tokens", "max_seq_len")
+    }
+    return SimpleNamespace(**case.tensors(DEVICE)._asdict(), **numbers)
 
 
 def ids(row):
