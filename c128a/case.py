@@ -306,22 +306,16 @@ PRESETS: dict[str, Preset] = {
         "The test of PR #50004", "capacity 256, width 128: two tokens, one decode row and one prefill row", 512, 32_768
     ),
     "flash_1m": Preset(
-        "V4-Flash at 1M tokens",
-        "the longest context: the width is the capacity, nothing is saved",
-        1_048_576,
-        1_048_576,
+        "V4-Flash at 1M tokens", "the longest context: the width is the capacity", MAX_MODEL_LEN, MAX_MODEL_LEN
     ),
     "pro_pr": Preset(
-        "V4-Pro as in PR #50004",
-        "a model length of 1M tokens, a batch of 32,768: 256 of 8,192 columns",
-        32_768,
-        1_048_576,
+        "V4-Pro as in PR #50004", "a model of 1M tokens, a batch of 32,768: 256 of 8,192 columns", 32_768, MAX_MODEL_LEN
     ),
     "len_70000": Preset("Model length 70,000", "a capacity of 640 columns, which is no power of two", 70_000, 70_000),
     "len_33792": Preset(
         "Model length 33,792", "a capacity of 384 columns, which a list of powers of two forgets", 33_792, 33_792
     ),
     "one_long": Preset(
-        "One long among short", "one request at 524,416 tokens makes all rows 8,192 columns wide", 524_416, 1_048_576
+        "One long among short", "one request at 524,416 tokens makes all rows 8,192 wide", 524_416, MAX_MODEL_LEN
     ),
 }

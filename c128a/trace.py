@@ -38,13 +38,7 @@ Kernel = Literal["row_loop", "tiled"]
 RowKind = Literal["decode", "prefill"]
 State = Literal["live", "pad", "masked"]
 Reason = Literal[
-    "live",
-    "past n",
-    "request outside the table",
-    "table too short",
-    "no block",
-    "past the width",
-    "past the last row",
+    "live", "past n", "request outside the table", "table too short", "no block", "past the width", "past the last row"
 ]
 CellKind = Literal["id", "pad", "old id", "old pad", "blank"]
 Verdict = Literal["right", "luck", "wrong"]

@@ -193,11 +193,8 @@ def test_a_reader_of_the_captured_stride_finds_only_row_0_of_packed_rows():
     assert cells(before, now, "decode").loc[8192, "kind"] == "old id"
     assert row_verdicts(reads(before, now, "decode", 8192), 2) == ["right", "wrong"]
     assert row_verdicts(reads(before, now, "decode", 4096), 2) == ["right", "right"]
-
-
-def test_rows_that_stay_where_they_are_hold():
-    before, now = incident_1(2, "pitched", 100_000)
-    assert row_verdicts(reads(before, now, "decode", 8192), 2) == ["right", "right"]
+    pitched = incident_1(2, "pitched", 100_000)
+    assert row_verdicts(reads(*pitched, "decode", 8192), 2) == ["right", "right"]
 
 
 def test_old_ids_of_the_same_requests_can_make_a_wrong_row_come_out_right():
