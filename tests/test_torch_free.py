@@ -10,6 +10,7 @@ TORCH_FREE = [
     "c128a.width",
     "c128a.layout",
     "c128a.tiles",
+    "c128a.case",
     "c128a.trace",
     "c128a.bench.records",
     "c128a.account",
