@@ -2,12 +2,13 @@
 
 A page declares its parameters once, as fields, and opens with what the address holds:
 
-    values, problems = page.read(mo.query_params().to_dict(), FIELDS)
+    values, problems = page.read(page.address(), FIELDS)
 
 | part                         | is                                                                        |
 |------------------------------|---------------------------------------------------------------------------|
 | Integer, Choice              | fields of a page; shared_fields() are those that mean the same everywhere |
-| read, link, remember         | address → values and notes; values → address of a page, of this page      |
+| address, read                | what the page was opened with; the same as values and notes               |
+| link, remember               | values → the address of a page, of this page                              |
 | user_text                    | text of a user or an address, made safe for Markdown and HTML             |
 | header, notes, alarm         | what stands at the top                                                    |
 | panel, columns, stack        | parts in a box, side by side, under each other                            |
@@ -30,6 +31,7 @@ A page declares its parameters once, as fields, and opens with what the address 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,6 +53,7 @@ from c128a.width import POLICIES
 Value = int | str
 
 MAX_TOKENS = MAX_MODEL_LEN  # the longest sequence that a control offers
+RECORDED = bool(os.environ.get("C128A_SITE"))  # the page runs once, to become a file: scripts/build_site.py sets it
 
 # File name without its suffix, name in the header.
 PAGES = {
@@ -119,6 +122,16 @@ def shared_fields() -> dict[str, Field]:
     }
 
 
+def address() -> dict[str, object]:
+    """What the page was opened with: `seq` of `?seq=5`, or of `marimo run 01_width.py -- --seq 5`, as text.
+
+    Empty where no marimo runs, as in Jupyter.
+    """
+    if mo.app_meta().mode is None:
+        return {}
+    return {**mo.cli_args().to_dict(), **mo.query_params().to_dict()}
+
+
 def read(params: Mapping[str, object], fields: Mapping[str, Field]) -> tuple[dict[str, Any], list[str]]:
     """The value of each field, and a note for each value that could not be used. It never fails.
 
@@ -147,11 +160,13 @@ def link(page: str, values: Mapping[str, Value], *, only: Iterable[str] | None =
     """The address of a page of the workbook, relative to this one, carrying the values along.
 
     page: a key of PAGES. `only` keeps the named values. `marimo run notebooks` finds a page by the `file` parameter; a
-    page exported to WASM lies in a file of its own.
+    page exported to WASM lies in a file of its own, and so does a recorded one, which shows one case only.
 
     >>> link("01_width", {"seq": 5, "stride": 9}, only=("seq",))
     '?file=01_width.py&seq=5'
     """
+    if RECORDED:
+        return f"{page}.html"
     keep = {name: value for name, value in values.items() if only is None or name in only}
     if sys.platform == "emscripten":
         return f"{page}.html" + (f"?{urlencode(keep)}" if keep else "")
@@ -160,6 +175,8 @@ def link(page: str, values: Mapping[str, Value], *, only: Iterable[str] | None =
 
 def remember(values: Mapping[str, Value]) -> None:
     """Write the settings that changed into the address. Call it in a cell of its own; no cell runs again."""
+    if mo.app_meta().mode is None:
+        return
     params = mo.query_params()
     for name, value in values.items():
         if params.get(name) != str(value):
@@ -371,7 +388,8 @@ def downloads(
     """Buttons for a chart's data as CSV, and as JSON with the settings under "settings" and the data under "rows".
 
     frame: the data, or a function that makes them on demand; name: the file name without its suffix; what: the data in
-    words, for the buttons. The bytes are made when a button is pressed, so that a page does not pay for them before.
+    words, for the buttons. The bytes are made when a button is pressed, so that a page does not pay for them before; a
+    recorded page carries them along.
     """
     kept = dict(settings)
 
@@ -383,7 +401,12 @@ def downloads(
         "JSON": (lambda: to_json(made(), kept), "application/json"),
     }
     buttons = [
-        mo.download(make, filename=f"{name}.{kind.lower()}", mimetype=mimetype, label=f"{what} {kind}".strip())
+        mo.download(
+            make() if RECORDED else make,
+            filename=f"{name}.{kind.lower()}",
+            mimetype=mimetype,
+            label=f"{what} {kind}".strip(),
+        )
         for kind, (make, mimetype) in kinds.items()
     ]
     return mo.hstack(buttons, justify="start", gap=0.5)
