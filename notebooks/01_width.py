@@ -31,11 +31,11 @@ def _():
 
 
 @app.cell
-def _(mo, state):
+def _(page, state):
     _shared = state.shared_fields()
     fields = {name: _shared[name] for name in ("preset", "seq", "model_len", "ratio", "policy")}
     fields["rows"] = state.Choice(8192, (1, 32, 256, 1024, 2048, 8192))
-    opened, notes = state.read(mo.query_params().to_dict(), fields)
+    opened, notes = state.read(page.address(), fields)
     return fields, notes, opened
 
 

@@ -45,8 +45,8 @@ def _():
 
 
 @app.cell
-def _(FIELDS, mo, state):
-    opened, notes = state.read(mo.query_params().to_dict(), FIELDS)
+def _(FIELDS, page, state):
+    opened, notes = state.read(page.address(), FIELDS)
     return notes, opened
 
 

@@ -35,8 +35,8 @@ def _():
 
 
 @app.cell
-def _(controls, mo):
-    opened, notes = controls.opened(mo.query_params().to_dict())
+def _(controls, page):
+    opened, notes = controls.opened(page.address())
     # What the steppers stand at; a plain dict, so that a step does not rebuild the control that made it.
     focus = {name: opened[name] for name in controls.STEPPERS}
     return focus, notes, opened

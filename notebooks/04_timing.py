@@ -31,9 +31,9 @@ def _():
 
 
 @app.cell
-def _(mo, records, timing_data, timing_runs):
+def _(page, records, timing_data, timing_runs):
     runs = timing_runs.gather(records.load_all())
-    opened, notes = timing_data.read(mo.query_params().to_dict())
+    opened, notes = timing_data.read(page.address())
     return notes, opened, runs
 
 

@@ -2,7 +2,7 @@
 
 A page begins with
 
-    values, notes = state.read(mo.query_params().to_dict(), FIELDS)
+    values, notes = state.read(page.address(), FIELDS)
 
 and ends with `remember(...)`, which writes the settings back into the address without running any cell again.
 """
@@ -18,6 +18,7 @@ import marimo as mo
 import pandas as pd
 
 from c128a.case import PRESETS
+from c128a.show.page import RECORDED, address  # noqa: F401 (pages take it from here)
 from c128a.ui import state, theme
 
 # File name, name in the header.
@@ -75,6 +76,17 @@ def alarm(message: str | None) -> mo.Html | None:
     return mo.Html(f'<div role="alert" class="c128a-alarm" style="{style}">{text}</div>')
 
 
+def user_text(text: str) -> str:
+    """Text of a user for Markdown: shown as it was typed, without a mark-up, a link or a formula coming of it.
+
+    This is the one place where it is escaped: every sign but letters, digits and blanks becomes a character reference.
+
+    >>> user_text("$X <b>")
+    '&#36;X &#60;b&#62;'
+    """
+    return "".join(sign if sign.isalnum() else " " if sign.isspace() else f"&#{ord(sign)};" for sign in text)
+
+
 def stack(*parts: Any) -> mo.Html | None:
     """The parts under each other, without those that are None; nothing at all where all are."""
     shown = [part for part in parts if part is not None]
@@ -111,7 +123,12 @@ def downloads(
         "JSON": (lambda: to_json(made(), settings), "application/json"),
     }
     buttons = [
-        mo.download(make, filename=f"{name}.{kind.lower()}", mimetype=mimetype, label=f"{what} {kind}".strip())
+        mo.download(
+            make() if RECORDED else make,
+            filename=f"{name}.{kind.lower()}",
+            mimetype=mimetype,
+            label=f"{what} {kind}".strip(),
+        )
         for kind, (make, mimetype) in kinds.items()
     ]
     return mo.hstack(buttons, justify="start", gap=0.5)
@@ -207,6 +224,8 @@ class Still(mo.Html):
 
 def remember(values: Mapping[str, state.Value]) -> None:
     """Write the settings into the address: only those that changed. Call it in a cell of its own."""
+    if mo.app_meta().mode is None:
+        return
     params = mo.query_params()
     for name, value in values.items():
         if params.get(name) != str(value):

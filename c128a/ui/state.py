@@ -14,6 +14,7 @@ use it replaces by the default, and says so in a note that a person can act on.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -130,6 +131,8 @@ def link(page: str, values: Mapping[str, Value], *, only: Iterable[str] | None =
     >>> link("01_width", {"seq": 5, "stride": 9}, only=("seq",))
     '?file=01_width.py&seq=5'
     """
+    if os.environ.get("C128A_SITE"):
+        return f"{page}.html"
     keep = {name: value for name, value in values.items() if only is None or name in only}
     if sys.platform == "emscripten":
         return f"{page}.html" + (f"?{urlencode(keep)}" if keep else "")
