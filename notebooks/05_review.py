@@ -24,7 +24,7 @@ def _():
     import marimo as mo
 
     from c128a import claims, records
-    from c128a.account import NOT_IN_THE_ACCOUNT
+    from c128a.claims.account import NOT_IN_THE_ACCOUNT
     from c128a.measured import UnmeasuredError
     from c128a.ui import page, review_charts, review_data, review_html, review_view, state
 
@@ -44,10 +44,10 @@ def _():
 
 
 @app.cell
-def _(mo, records, review_data, state):
+def _(mo, page, records, review_data, state):
     every_record = records.load_all()
     fields = review_data.fields(every_record)
-    opened, notes = state.read(mo.query_params().to_dict(), fields)
+    opened, notes = state.read(page.address(), fields)
     get_start, set_start = mo.state(opened)  # what the controls open with: the address, then each preset
     return every_record, fields, get_start, notes, opened, set_start
 

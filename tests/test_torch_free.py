@@ -13,7 +13,7 @@ TORCH_FREE = [
     "c128a.case",
     "c128a.trace",
     "c128a.bench.records",
-    "c128a.account",
+    "c128a.account.claims",
     "c128a.census",
     "c128a.deployment",
     "c128a.integrations.vllm",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from c128a.account import ASSUMPTIONS, MODELS, PR_RUN, Assumption, Model
+from c128a.claims.account import ASSUMPTIONS, MODELS, PR_RUN, Assumption, Model
 from c128a.records import Record, load_all
 from c128a.times import KernelTimes, groups
 from c128a.width import Policy

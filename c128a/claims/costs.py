@@ -6,7 +6,7 @@ The report: 1.0 % more throughput end to end, about as much off the first token,
 from __future__ import annotations
 
 from c128a import census
-from c128a.account import REPORTED_GAIN, decode_step, gain_span, prefill_step, step_for_gain, step_us
+from c128a.claims.account import REPORTED_GAIN, decode_step, gain_span, prefill_step, step_for_gain, step_us
 from c128a.claims.core import Claim, Facts, Setting, Verdict
 from c128a.tiles import TILES
 from c128a.width import capacity_width, sequence_range

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import json
 import os
 import sys
@@ -16,15 +15,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from c128a.account import MODELS
+from c128a.account.step import MODELS, TYPICAL_LEN, step_costs
 from c128a.deployment import BOUNDS, Deployment, check
 from c128a.deployment.findings import CONSUMERS, GRAPHS
 from c128a.deployment.findings import MODELS as MODEL_NAMES
 from c128a.deployment.releases import METHODS, RELEASES
 from c128a.deployment.serve import LIMIT, ServeLine, human_int, read_serve_line
-from c128a.deployment.step_cost import TYPICAL_LEN, StepCost, step_costs
 from c128a.layout import LAYOUTS
-from c128a.records import load_all
 from c128a.units import human_bytes
 from c128a.width import POLICIES
 
@@ -81,14 +78,23 @@ def _run(argv: list[str] | None) -> int:
         found, line = _checked(given)
     except ValueError as error:
         return _complain(2, str(error))
-    costs: tuple[StepCost, ...] = ()
+    setup = found.setup
+    costs: list[Any] = []
     try:
-        costs = step_costs(found.setup, load_all(), typical_len=typical)
+        costs = step_costs(
+            max_model_len=setup.max_model_len,
+            decode_rows=setup.decode_rows,
+            prefill_tokens=setup.max_num_batched_tokens,
+            policy=setup.policy,
+            capacity=setup.capacity,
+            released=setup.release is not None,
+            typical_len=typical,
+        ).to_dict("records")
     except (OSError, ValueError) as error:  # a record that cannot be read changes no verdict
         _complain(0, f"no cost of a step: {error}")
     text = report(found, line, costs)
     if as_json:
-        answer = {**found.as_dict(), "step_costs": [dataclasses.asdict(cost) for cost in costs]}
+        answer = {**found.as_dict(), "step_costs": costs}
         if line:
             answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
         text = json.dumps(answer, indent=2)
@@ -141,7 +147,7 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
-def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[StepCost] = ()) -> str:
+def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[dict[str, Any]] = ()) -> str:
     """The answer as text, at most 100 columns wide; what was not read and could change it comes first."""
     setup = found.setup
     parts = ["not read, and it could change the verdict"] if found.unread else []
@@ -184,15 +190,15 @@ def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[Ste
     return _printable("\n".join(parts))
 
 
-def _cost_line(cost: StepCost) -> str:
-    case = f"{cost.step}, {cost.case}: {cost.rows:,} rows at {cost.max_seq_len:,} tokens, {cost.width:,} columns"
-    if cost.builder_us is None:
-        return _wrapped(f"  {case}: {cost.basis}")
-    times = f"builder {cost.builder_us:.3g} µs"
-    if cost.combine_us is not None:
-        steps = ", ".join(f"{name} {cost.total_us(name):,.0f} µs" for name in MODELS)
-        times += f", combine {cost.combine_us:.3g} µs a C128A layer; together {steps}"
-    return _wrapped(f"  {case}: {times} ({cost.basis}; {'; '.join(cost.records)})")
+def _cost_line(cost: dict[str, Any]) -> str:
+    case = "{step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns".format(**cost)
+    if cost["builder_us"] is None:
+        return _wrapped(f"  {case}: {cost['basis']}")
+    times = f"builder {cost['builder_us']:.3g} µs"
+    if cost["combine_us"] is not None:
+        steps = ", ".join(f"{name} {cost[name]:,.0f} µs" for name in MODELS)
+        times += f", combine {cost['combine_us']:.3g} µs a C128A layer; together {steps}"
+    return _wrapped(f"  {case}: {times} ({cost['basis']}; {cost['records']})")
 
 
 def _wrapped(text: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from c128a.account import (
+from c128a.claims import Finding, Level, Setting
+from c128a.claims.account import (
     ASSUMPTIONS,
     MODELS,
     PR_RUN,
@@ -19,7 +20,6 @@ from c128a.account import (
     prefill_step,
     step_us,
 )
-from c128a.claims import Finding, Level, Setting
 from c128a.records import Record
 from c128a.times import KernelTimes, groups
 from c128a.ui import state

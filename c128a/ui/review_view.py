@@ -7,8 +7,8 @@ from typing import Any
 
 import marimo as mo
 
-from c128a.account import MODELS
 from c128a.claims import Facts, Finding, Setting
+from c128a.claims.account import MODELS
 from c128a.records import Record
 from c128a.times import groups, titled
 from c128a.ui import page, review_html, state

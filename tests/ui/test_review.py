@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from c128a.account import ASSUMPTIONS
 from c128a.claims import CLAIMS, Finding, Setting, Verdict, review, tally
+from c128a.claims.account import ASSUMPTIONS
 from c128a.records import load_all
 from c128a.times import groups
 from c128a.ui import review_charts, review_data, review_html, review_view

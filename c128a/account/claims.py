@@ -1,0 +1,466 @@
+"""The claims of the report on PR #50004, each with its evidence and a verdict that follows from it. Torch-free.
+
+A claim gathers facts: numbers, and under "rows" a table to draw. Its level and its sentence follow from these facts
+alone: whoever doubts a verdict changes a fact and judges again. A claim that needs the kernel where torch is missing,
+or a time that nobody measured, cannot be judged.
+
+>>> from c128a.account.step import times_of
+>>> found = find(needs_256, Run(), times_of("elsewhere"))
+>>> found.level, found.because
+('holds', '32,768 tokens have 256 entries, and 256 of 8,192 columns are built.')
+>>> needs_256.level({**found.facts, "needed": 257})
+'does not hold'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, get_args
+
+import pandas as pd
+
+from c128a import census, width
+from c128a.account.step import (
+    MODELS,
+    REPORTED_GAIN,
+    TYPICAL_LEN,
+    NoAccountError,
+    Run,
+    Span,
+    Times,
+    decode_step,
+    gain,
+    prefill_step,
+    saved_us,
+)
+from c128a.bench import records
+from c128a.case import CAPACITY, COMPRESS_RATIO, MAX_MODEL_LEN
+from c128a.layout import LAYOUTS, Layout, RowLayout
+from c128a.tiles import TILES
+from c128a.width import active_topk_width, loop_trips, reachable_widths, required_width
+
+Facts = dict[str, Any]
+Level = Literal["holds", "holds in part", "does not hold", "cannot be judged here"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+# Lengths at which the formula could break: none, odd, one under and over a step, the longest.
+LENGTHS = (0, 1, 127, 128, 129, 16_511, 16_512, 32_767, 32_895, 32_896, 99_999, 524_415, 524_416, 1_048_575, 1_048_576)
+# Capacities of model lengths 1,048,576; 1,000,000; 70,000; 33,792; and of a context auto-fitted to 980,224 tokens.
+CAPACITIES = (CAPACITY, 7936, 640, 384, 7680)
+REPLAYED = (300_000, 32_768, 8_192)  # tokens; steps after a capture at the longest context
+ROWS = 4  # of a frozen reader
+DECODE_ROWS = 64
+UNCHANGED = 0.02  # relative; the figures from elsewhere state no spread, and repeat within 2 %
+
+# Public code read for this review. The fork copied the width formula and not the constant, and was patched for it.
+CONSTANT_IN_VLLM = "at module level of vllm/models/deepseek_v4/sparse_mla.py, seen at commit 01a3d5aca1"
+FORKS_WITHOUT = ("local-inference-lab/vllm, commit ad848fc41; noted in thebroadercollective/spark-vllm-docker",)
+
+
+class Claim(NamedTuple):
+    """One statement of the report on the pull request, at prhub.com.cn/vllm-project/vllm/pull/50004."""
+
+    key: str
+    title: str
+    report: str  # where the report says it, and what, in translation
+    checked: str
+    gather: Callable[[Run, Times], Facts]
+    level: Callable[[Facts], Level]
+    sentence: str  # with the names of facts in braces
+
+    @property
+    def kept_by(self) -> str:
+        """The command that runs the tests of this claim."""
+        return f"pytest tests/account -k {self.key}"
+
+
+class Finding(NamedTuple):
+    """A claim, the facts gathered for it, and the verdict that follows: its level, and a sentence with the numbers."""
+
+    claim: Claim
+    facts: Facts
+    level: Level
+    because: str
+
+
+def find(claim: Claim, run: Run, times: Times) -> Finding:
+    """Gather the facts of one claim and judge them."""
+    try:
+        facts = claim.gather(run, times)
+    except ImportError as error:
+        missing = f"This needs the kernel, and {error.name or error} cannot be imported here."
+    except NoAccountError as error:
+        missing = f"{error}."
+    else:
+        return Finding(claim, facts, claim.level(facts), claim.sentence.format(**facts))
+    return Finding(claim, {}, "cannot be judged here", missing)
+
+
+def tally(findings: Iterable[Finding]) -> dict[Level, int]:
+    """How many claims got each verdict, in the order of LEVELS, verdicts that nobody got left out."""
+    levels = [finding.level for finding in findings]
+    return {level: levels.count(level) for level in LEVELS if level in levels}
+
+
+def markdown(findings: Iterable[Finding], title: str = "Review of vLLM PR #50004") -> str:
+    """The findings as a Markdown table to paste into a review: claim, verdict, reason, the tests that keep it."""
+    lines = [f"### {title}", "", "| the report says | verdict | why | kept by |", "| --- | --- | --- | --- |"]
+    for claim, _, level, because in findings:
+        cells = (claim.title, f"**{level}**", because, f"`{claim.kept_by}`")
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _claim(
+    title: str, report: str, level: Callable[[Facts], Level], sentence: str
+) -> Callable[[Callable[[Run, Times], Facts]], Claim]:
+    """The claim whose facts the decorated function gathers: its name is the key, its docstring what is checked."""
+    return lambda gather: Claim(gather.__name__, title, report, str(gather.__doc__), gather, level, sentence)
+
+
+def _level(fails: bool, in_part: bool = False) -> Level:
+    return "does not hold" if fails else "holds in part" if in_part else "holds"
+
+
+def _live(name: str) -> Facts:
+    """Evidence for which the kernel runs; raises ImportError without torch or triton."""
+    from c128a.account import evidence
+
+    return dict(getattr(evidence, name)())
+
+
+# How wide a row is
+
+
+@_claim(
+    "32k tokens need 256 columns",
+    "Motivation: 32k tokens really need a width of 256 only; the fixed 8,192 is unnecessary computation.",
+    lambda f: _level(not f["needed"] == f["built"] == 256),
+    "32,768 tokens have {needed} entries, and {built} of {capacity:,} columns are built.",
+)
+def needs_256(run: Run, times: Times) -> Facts:
+    """The formula at 32,768 tokens, against the entries that such a sequence has."""
+    needed = required_width(TYPICAL_LEN, COMPRESS_RATIO)
+    built = active_topk_width(TYPICAL_LEN, COMPRESS_RATIO, CAPACITY)
+    table = [("fixed width", CAPACITY), ("adaptive width", built), ("entries to attend", needed)]
+    rows = pd.DataFrame(table, columns=["name", "columns"])
+    return {"needed": needed, "built": built, "capacity": CAPACITY, "rows": rows}
+
+
+@_claim(
+    "The loop is 32 × shorter",
+    "Motivation: at 32k tokens the kernel loops 32 × less.",
+    lambda f: _level(f["columns"] != 32, f["trips"] != 32),
+    "Columns become {columns:.0f} × fewer, trips of the loop {trips:.0f} × fewer; 8,192 prefill rows at 32k are built "
+    "{us:.1f} × faster.",
+)
+def loop_32(run: Run, times: Times) -> Facts:
+    """Columns, trips of the report's loop (BLOCK_SIZE = 1024), and measured time, each before over after."""
+    adaptive, ask = active_topk_width(TYPICAL_LEN, COMPRESS_RATIO, CAPACITY), ("prefill", 8192, TYPICAL_LEN)
+    fixed_us = times.at("builder", "row_loop_fixed", *ask, CAPACITY).us
+    pairs = {
+        "columns": (CAPACITY, adaptive),
+        "trips": (loop_trips(CAPACITY), loop_trips(adaptive)),
+        "us": (fixed_us, times.at("builder", "row_loop_adaptive", *ask, adaptive).us),
+    }
+    rows = [{"what": what, "before": a, "after": b, "factor": a / b} for what, (a, b) in pairs.items()]
+    return {what: a / b for what, (a, b) in pairs.items()} | {"rows": rows}
+
+
+@_claim(
+    "The loop count follows the width",
+    "Motivation: the number of loop iterations is proportional to max_compressed_tokens.",
+    lambda f: _level(f["off"] >= f["widths"] - 1, f["off"] > 0),
+    "A row takes at least one trip: {off} of {widths} widths lie off the line, and it starts at {on_from:,} columns.",
+)
+def proportional(run: Run, times: Times) -> Facts:
+    """Trips for each of the widths that can be chosen at a capacity of 8,192."""
+    rows = [{"width": w, "trips": loop_trips(w), "line": w / 1024} for w in reachable_widths(CAPACITY)]
+    on = [row["width"] for row in rows if row["trips"] == row["line"]]
+    return {"widths": len(rows), "off": len(rows) - len(on), "on_from": min(on), "rows": rows}
+
+
+@_claim(
+    "Empty and odd lengths are safe",
+    "Risk 3: with a max_seq_len of 0 or an abnormal one, the alignment keeps tensors from being empty.",
+    lambda f: _level(f["narrowest"] < 1, f["too_narrow"] > 0),
+    "No width is under {narrowest}, but the cap is silent: in {too_narrow} of {checked} cases the row is too narrow "
+    "for its sequence. Such sequences refused by the builder here: {refused}.",
+)
+def empty_and_odd(run: Run, times: Times) -> Facts:
+    """The formula at 15 lengths (0, 1, odd, one over) and five capacities; then the builder here."""
+    table = []
+    for capacity in CAPACITIES:
+        for length in LENGTHS:
+            needed, built = required_width(length, COMPRESS_RATIO), active_topk_width(length, COMPRESS_RATIO, capacity)
+            table.append((length, capacity, needed, built, max(needed - built, 0)))
+    rows = pd.DataFrame(table, columns=["max_seq_len", "capacity", "needed", "width", "lost"])
+    try:
+        refused = "{refused} of {asked}".format(**_live("refusals"))
+    except ImportError:
+        refused = "not run"
+    narrowest, too_narrow = int(rows["width"].min()), int((rows["lost"] > 0).sum())
+    return {"checked": len(rows), "narrowest": narrowest, "too_narrow": too_narrow, "refused": refused, "rows": rows}
+
+
+@_claim(
+    "The alignment constant may be missing",
+    "Risk 3: if _C128A_TOPK_ALIGNMENT is not defined in the file, a NameError may follow; confirm its visibility.",
+    lambda f: _level(f["defined"] is not None and not f["forks_without"], f["defined"] is not None),
+    "It is {defined} here, and vLLM defines it {in_vllm}; {forks_without} fork took the formula without it and was "
+    "patched.",
+)
+def constant(run: Run, times: Times) -> Facts:
+    """Where the constant is defined here, in vLLM, and in public copies of the formula."""
+    defined = getattr(width, "TOPK_ALIGNMENT", None)
+    places = {"this repository": str(defined), "vLLM": CONSTANT_IN_VLLM}
+    places |= dict.fromkeys(FORKS_WITHOUT, "missing, patched downstream")
+    rows = [{"where the formula is": place, "the constant": found} for place, found in places.items()]
+    return {"defined": defined, "in_vllm": CONSTANT_IN_VLLM, "forks_without": len(FORKS_WITHOUT), "rows": rows}
+
+
+@_claim(
+    "Widths are aligned to 128",
+    "Step 1: the width is aligned up to _C128A_TOPK_ALIGNMENT. The report does not say why.",
+    lambda f: _level(f["multiples"] < f["widths"] or f["reads_past"] > 0),
+    "{multiples} of {widths} widths are multiples of 128: a decode kernel that takes 128 indices at a time leaves its "
+    "row at {reads_past} lengths. With powers of two alone it would at {reads_past_without}.",
+)
+def why_128(run: Run, times: Times) -> Facts:
+    """Every reachable width at five capacities; every row length, read in blocks of 128 indices."""
+
+    def built(n: int, capacity: int = CAPACITY, alignment: int = 128) -> int:
+        return active_topk_width(n * COMPRESS_RATIO, COMPRESS_RATIO, capacity, alignment=alignment)
+
+    def read(n: int) -> int:  # a kernel with 128 query heads (V4-Pro); with 64 (V4-Flash) it takes 64, and reads less
+        return -(-n // 128) * 128
+
+    widths = {columns for capacity in CAPACITIES for columns in reachable_widths(capacity)}
+    every = [(n, capacity) for capacity in CAPACITIES for n in range(1, capacity + 1)]
+    rows = [{"entries": n, "read": read(n), "aligned": built(n), "pow2": built(n, alignment=1)} for n in range(1, 301)]
+    return {
+        "widths": len(widths),
+        "multiples": sum(columns % 128 == 0 for columns in widths),
+        "reads_past": sum(read(n) > built(n, capacity) for n, capacity in every),
+        "reads_past_without": sum(read(n) > built(n, alignment=1) for n in range(1, CAPACITY + 1)),
+        "rows": rows,
+    }
+
+
+# Where rows lie
+
+
+@_claim(
+    "Shapes and strides follow the width",
+    "Step 2: the packed view's second dimension is the active width exactly, and the kernel's stride changes with it.",
+    lambda f: _level(f["right"] < f["values"]),
+    "{right} of {values} values of the pull request's own test come out as it says.",
+)
+def shapes(run: Run, times: Times) -> Facts:
+    """The pull request's own test with its values (2 tokens, capacity 256, width 128), run on this machine."""
+    return _live("pr_test")
+
+
+@_claim(
+    "Nothing is written out of bounds",
+    "Risk 2: under the capacity only a partial view is taken, and the kernel writes nothing beyond it.",
+    lambda f: _level(f["changed_outside"] > 0 or f["unwritten_inside"] > 0, f["refused"] < f["too_wide"]),
+    "{changed_outside:,} of {outside:,} cells outside the views changed, {unwritten_inside:,} inside stayed unwritten. "
+    "Of {too_wide} widths over the buffer {refused} were refused with nothing written.",
+)
+def bounds(run: Run, times: Times) -> Facts:
+    """Both layouts, three widths, buffers filled with a mark; then two widths that are over the buffer."""
+    return _live("bounds")
+
+
+@_claim(
+    "The new test covers the boundary",
+    "Risk 2: the test covers the boundary, an active width under the capacity.",
+    lambda f: _level(False, f["moved"] == 0),
+    "{moved} of the {cells} cells that it looks at in a buffer lie elsewhere under another row stride: its only row is "
+    "row 0, which starts at offset 0 under every stride.",
+)
+def test_covers(run: Run, times: Times) -> Facts:
+    """How many cells of that test lie somewhere else under the other layout: what its assertions could notice."""
+    tested, built, capacity = 1, 128, 256  # the pull request's test: one decode row, one prefill row
+    layouts = {"packed": RowLayout.packed(2, built), "pitched": RowLayout.pitched(2, built, capacity)}
+    starts = [(layout, row, at.offset(row, 0)) for layout, at in layouts.items() for row in range(2)]
+    rows = pd.DataFrame(starts, columns=["layout", "row", "start"])
+    rows["end"], rows["tested"] = rows["start"] + built, rows["row"] < tested
+    cells = [[at.offset(row, col) for row in range(tested) for col in range(built)] for at in layouts.values()]
+    return {"cells": len(cells[0]), "moved": sum(a != b for a, b in zip(*cells, strict=True)), "rows": rows}
+
+
+@_claim(
+    "CUDA graphs are not affected",
+    "Risk 1: the buffers are preallocated and their addresses do not change, so CUDA graphs are not affected.",
+    lambda f: _level(f["addresses"] != 1 or f["pitched"] > 0, f["packed"] > 0),
+    "Views start at {addresses} address of their buffer, but a graph freezes the stride too: a reader that keeps the "
+    "one of its capture misses {packed} of {of} packed rows and {pitched} of {of} pitched ones.",
+)
+def addresses(run: Run, times: Times) -> Facts:
+    """Addresses at all widths; then the rows that a reader finds at the stride of its capture, in real buffers too."""
+    rows = [
+        {"layout": layout, "max_seq_len": length, "row": row, "found": found, "right": found == row}
+        for layout in LAYOUTS
+        for length in REPLAYED
+        for row, found in enumerate(frozen_rows(length, layout))
+    ]
+    wrong: Facts = {layout: sum(row["layout"] == layout and not row["right"] for row in rows) for layout in LAYOUTS}
+    try:
+        built = _live("frozen")
+    except ImportError:
+        built = {"addresses": 1, "right": {}}  # a view starts where its buffer starts
+    sheet = [found for found in records.findings("elsewhere") if found["sheet"] == "frozen"]
+    error = max(max(found["relative_error_high"]) for found in sheet)
+    return {**built, **wrong, "of": len(rows) // 2, "attention_error": error, "rows": rows}
+
+
+def frozen_rows(max_seq_len: int, layout: Layout) -> list[int | None]:
+    """For each of four rows that a reader at the stride of its capture asks for: the row that starts there, if any.
+
+    >>> frozen_rows(300_000, "packed"), frozen_rows(300_000, "pitched")
+    ([0, 2, None, None], [0, 1, 2, 3])
+    """
+    at = RowLayout.named(layout, ROWS, active_topk_width(max_seq_len, COMPRESS_RATIO, CAPACITY), CAPACITY)
+    cells = [at.locate(row * CAPACITY) for row in range(ROWS)]
+    return [None if cell is None else cell[0] for cell in cells]
+
+
+@_claim(
+    "The meaning is unchanged",
+    "Risk 4: the algorithm only computes less; its semantics do not change.",
+    lambda f: _level(f["different"] > 0, f["frozen_wrong"] > 0),
+    "{different:,} of {cells:,} cells in {builds} builds differ from those at full width. A reader with the stride of "
+    "its capture gets {frozen_wrong} of {frozen_rows} packed rows wrong all the same.",
+)
+def semantics(run: Run, times: Times) -> Facts:
+    """Four batches at every width that is wide enough, cell by cell against full width; then a frozen reader."""
+    wrong = sum(found != row for row, found in enumerate(frozen_rows(REPLAYED[0], "packed")))
+    return _live("semantics") | {"frozen_wrong": wrong, "frozen_rows": ROWS}
+
+
+# What it saves
+
+
+@_claim(
+    "The decode loop is where the time goes",
+    "Motivation: in C128A decoding, the kernel's loop over the fixed 8,192 is the unnecessary computation.",
+    lambda f: _level(f["decode_us"] <= f["prefill_us"]),
+    "A decode step of {decode_rows} rows saves {decode_us:.1f} µs, a prefill step {prefill_us:,.0f} µs. Decode "
+    "attention reads lens, not width: {attention_before_us:.2f} → {attention_after_us:.2f} µs a layer.",
+)
+def where(run: Run, times: Times) -> Facts:
+    """Microseconds saved a step: builder and attention in decode, builder and combine in prefill, at 32k."""
+    at, layers = Run(run.model), MODELS[run.model].c128a_layers
+    attention = records.rows(kernel="flashmla_decode", variant="released", decode=DECODE_ROWS).set_index("policy")["us"]
+    decode = saved_us(decode_step(DECODE_ROWS, at, times))
+    decode["attention"] = layers * (attention["fixed"] - attention["pow2"])
+    prefill = saved_us(prefill_step(at, times))
+    rows = [("decode", *saved) for saved in decode.items()] + [("prefill", *saved) for saved in prefill.items()]
+    return {
+        "decode_us": sum(decode.values()),
+        "prefill_us": sum(prefill.values()),
+        "decode_rows": DECODE_ROWS,
+        "attention_before_us": attention["fixed"],
+        "attention_after_us": attention["pow2"],
+        "rows": pd.DataFrame(rows, columns=["step", "kernel", "saved_us"]),
+    }
+
+
+def _level_of_a_gain(facts: Facts) -> Level:
+    low, high, claimed = facts["low"], facts["high"], facts["claimed"]
+    within = claimed * 0.75 <= low and high <= claimed * 1.25
+    return _level(facts["saved_us"] <= 0 or not low <= claimed <= high, not within)
+
+
+SENTENCE_OF_A_GAIN = (
+    "The account gives {low:.2%} to {high:.2%}, {value:.2%} at the values chosen ({run}); {from_combine:.0%} of it is "
+    "the combine's. The reported {claimed:.1%} needs a prefill step of {step_ms:,.0f} ms."
+)
+
+
+@_claim(
+    "1.0 % more throughput",
+    "Summary: adaptive top-k width for C128A, 1.0 % more throughput end to end.",
+    _level_of_a_gain,
+    SENTENCE_OF_A_GAIN,
+)
+def throughput(run: Run, times: Times) -> Facts:
+    """The step account: measured kernel times over a step whose length is assumed, with the range that leaves."""
+    account = prefill_step(run, times)
+    spans = {form: gain(run, sum(saved_us(account, form).values())) for form in ("adaptive", "positions")}
+    saved = saved_us(account)
+    total = sum(saved.values())
+    return {
+        **spans["adaptive"]._asdict(),
+        "claimed": REPORTED_GAIN,
+        "saved_us": total,
+        "from_combine": saved["combine"] / total if total else 0.0,
+        "step_ms": run.prefill_share.value * total * (1 + REPORTED_GAIN) / REPORTED_GAIN / 1000,
+        "run": str(run),
+        "rows": [{"form": form, **span._asdict()} for form, span in spans.items()],
+    }
+
+
+@_claim(
+    "The first token comes about 1 % sooner",
+    "Impact: in short and medium contexts the time to the first token falls by about 1 %.",
+    _level_of_a_gain,
+    SENTENCE_OF_A_GAIN,
+)
+def first_token(run: Run, times: Times) -> Facts:
+    """The same account for a step that only prefills."""
+    facts = throughput.gather(run, times)
+    span = Span(*(facts["saved_us"] / run.step_us(pflops) for pflops in run.pflops))
+    step_ms = facts["saved_us"] / REPORTED_GAIN / 1000
+    return facts | span._asdict() | {"step_ms": step_ms, "rows": [{"form": "adaptive", **span._asdict()}]}
+
+
+@_claim(
+    "Long contexts are unchanged",
+    "Impact: for long contexts, near 8,192 compressed tokens, nothing changes.",
+    lambda f: _level(f["change"] > UNCHANGED),
+    "At 1,048,576 tokens builder and combine stay within {change:.1%}. From {full_from:,} tokens on, half of the "
+    "range, every row has the full width.",
+)
+def long(run: Run, times: Times) -> Facts:
+    """Builder and combine at 1,048,576 tokens, and the length from which the width is the capacity."""
+    rows = [
+        (kernel, form, times.at(kernel, f"{variant}_{form}", "prefill", 8192, MAX_MODEL_LEN, CAPACITY).us)
+        for kernel, variant in (("builder", "row_loop"), ("combine", "from_rows"))
+        for form in ("fixed", "adaptive")
+    ]
+    return {
+        "change": max(abs(after[-1] / before[-1] - 1) for before, after in (rows[:2], rows[2:])),
+        "full_from": width.sequence_range(CAPACITY, COMPRESS_RATIO, CAPACITY)[0],
+        "rows": pd.DataFrame(rows, columns=["kernel", "form", "us"]),
+    }
+
+
+@_claim(
+    "The risk of a slowdown is low",
+    "Risk 4: the risk of a performance regression is low, as the algorithm only computes less.",
+    lambda f: _level(f["worst"] > 1 + UNCHANGED, f["variants"] > 1),
+    "In the worst of {cells} measured cells the adaptive builder takes {worst:.3f} × as long. Left to Triton the "
+    "kernel has {variants} compiled variants, and a missing one is compiled during a request; here it has "
+    "{variants_here}, compiled by warmup().",
+)
+def regression(run: Run, times: Times) -> Facts:
+    """Adaptive over fixed in every measured cell of the builder; compiled variants of the kernel."""
+    built = times.rows[(times.rows["sheet"] == "builder") & times.rows["variant"].str.startswith("row_loop_")]
+    cell = ["decode", "prefill", "max_seq_len"]
+    rows = built.pivot_table("us", cell, "variant", aggfunc="first").dropna().reset_index()
+    if rows.empty:
+        raise NoAccountError(f"no record holds times of the builder at both widths ({times.title})")
+    rows["ratio"] = rows["row_loop_adaptive"] / rows["row_loop_fixed"]
+    worst, variants = float(rows["ratio"].max()), census.predicted()[-1].naive
+    return {"cells": len(rows), "worst": worst, "variants": variants, "variants_here": len(TILES), "rows": rows}
+
+
+SUBJECTS: dict[str, tuple[Claim, ...]] = {
+    "How wide a row is": (needs_256, loop_32, proportional, empty_and_odd, constant, why_128),
+    "Where rows lie": (shapes, bounds, test_covers, addresses, semantics),
+    "What it saves": (where, throughput, first_token, long, regression),
+}
+CLAIMS = tuple(claim for claims in SUBJECTS.values() for claim in claims)

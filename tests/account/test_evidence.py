@@ -1,0 +1,143 @@
+"""Evidence that runs the kernel: what the package's build gives, and that each kind of wrong build is noticed."""
+
+import pytest
+
+from c128a.account import claims, evidence
+from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata
+
+
+def buffers_of(arguments):
+    return arguments[7:10]  # decode rows, lens, prefill rows
+
+
+def writes_outside(*arguments, **options):
+    views = build_c128a_topk_metadata(*arguments, **options)
+    buffers_of(arguments)[0].view(-1)[-1] = 0
+    return views
+
+
+def leaves_a_cell(*arguments, **options):
+    buffer = buffers_of(arguments)[2]
+    before = buffer.clone()
+    views = build_c128a_topk_metadata(*arguments, **options)
+    if views[2].numel():
+        buffer[0, 127] = before[0, 127]
+    return views
+
+
+def takes_any_width(*arguments, max_compressed_tokens=8192, **options):
+    width = min(max_compressed_tokens, buffers_of(arguments)[0].shape[1])
+    return build_c128a_topk_metadata(*arguments, max_compressed_tokens=width, **options)
+
+
+def refuses_after_writing(*arguments, max_compressed_tokens=8192, **options):
+    buffers_of(arguments)[1].zero_()
+    return build_c128a_topk_metadata(*arguments, max_compressed_tokens=max_compressed_tokens, **options)
+
+
+def counts_one_entry_more(*arguments, **options):
+    views = build_c128a_topk_metadata(*arguments, **options)
+    views[1].add_(1)
+    return views
+
+
+def narrow_rows_differ(*arguments, max_compressed_tokens=8192, **options):
+    views = build_c128a_topk_metadata(*arguments, max_compressed_tokens=max_compressed_tokens, **options)
+    if max_compressed_tokens < 2048 and views[0].numel():
+        views[0][0, 0] += 1
+    return views
+
+
+def always_packed(*arguments, layout="packed", **options):
+    return build_c128a_topk_metadata(*arguments, layout="packed", **options)
+
+
+def starts_elsewhere(*arguments, max_compressed_tokens=8192, **options):
+    views = build_c128a_topk_metadata(*arguments, max_compressed_tokens=max_compressed_tokens, **options)
+    return (views[0] if max_compressed_tokens == 512 else views[0].clone(), *views[1:])
+
+
+class Silent(C128AMetadataBuilder):
+    def build(self, *_, **__):
+        return None
+
+
+class Curt(C128AMetadataBuilder):
+    def build(self, *_, **__):
+        raise ValueError("too long")
+
+
+def judged(claim, facts):
+    extra = {"frozen_wrong": 0, "packed": 0, "pitched": 0}
+    return claim.level(extra | facts)
+
+
+def test_shapes_all_values_of_the_pull_requests_test_come_out():
+    facts = evidence.pr_test()
+    assert facts["right"] == facts["values"] == len(facts["rows"]) == 9
+
+
+@pytest.mark.parametrize("build", [counts_one_entry_more, leaves_a_cell], ids=lambda build: build.__name__)
+def test_shapes_a_build_with_other_values_is_noticed(build):
+    facts = evidence.pr_test(build)
+    assert facts["right"] == facts["values"] - 1
+    assert judged(claims.shapes, facts) == "does not hold"
+
+
+def test_bounds_a_build_writes_all_of_its_view_and_nothing_else():
+    facts = evidence.bounds()
+    # 2 layouts × (3 widths): 8 × 512 cells twice and 8 lens, less 3 + 5 rows of the width and 3 lens.
+    assert facts["outside"] == 2 * sum(2 * 8 * 512 + 8 - 8 * width - 3 for width in (128, 256, 512))
+    assert facts["changed_outside"] == facts["unwritten_inside"] == 0
+    assert facts["refused"] == facts["too_wide"] == 2
+
+
+@pytest.mark.parametrize(
+    ("build", "changed", "level"),
+    [
+        (writes_outside, {"changed_outside": 6}, "does not hold"),  # once in each of 2 layouts × 3 widths
+        (leaves_a_cell, {"unwritten_inside": 6}, "does not hold"),
+        (takes_any_width, {"refused": 0}, "holds in part"),
+        (refuses_after_writing, {"refused": 0, "changed_outside": 30}, "does not hold"),  # 5 lens past the 3 of a view
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_bounds_a_build_that_writes_outside_or_leaves_a_cell_is_noticed(build, changed, level):
+    facts, right = evidence.bounds(build), evidence.bounds()
+    assert {name: value for name, value in facts.items() if value != right[name]} == changed
+    assert judged(claims.bounds, facts) == level
+
+
+def test_semantics_rows_are_the_same_at_every_width_that_is_wide_enough():
+    facts = evidence.semantics()
+    assert facts["different"] == 0
+    assert facts["builds"] == 2 + 3 + 5 + 5  # of widths 128, 256, 512, 1024, 2048 those that hold the sequence
+
+
+@pytest.mark.parametrize("build", [narrow_rows_differ, leaves_a_cell], ids=lambda build: build.__name__)
+def test_semantics_a_narrow_build_that_differs_is_noticed(build):
+    facts = evidence.semantics(build)
+    assert facts["different"] > 0
+    assert judged(claims.semantics, facts) == "does not hold"
+
+
+def test_addresses_a_frozen_reader_gets_one_packed_row_and_all_pitched_ones():
+    facts = evidence.frozen()
+    assert facts["right"] == {"packed": [True, False, False, False], "pitched": [True, True, True, True]}
+    assert facts["addresses"] == 1
+
+
+def test_addresses_rows_that_move_and_views_that_start_elsewhere_are_noticed():
+    assert evidence.frozen(always_packed)["right"]["pitched"] == [True, False, False, False]
+    moved = evidence.frozen(starts_elsewhere)
+    assert moved["addresses"] > 1
+    assert judged(claims.addresses, moved) == "does not hold"
+
+
+def test_empty_and_odd_the_builder_refuses_what_the_formula_cuts_off():
+    assert evidence.refusals() == {"asked": 4, "refused": 4}
+
+
+@pytest.mark.parametrize("builder", [Silent, Curt])
+def test_empty_and_odd_a_builder_that_does_not_refuse_with_both_numbers_is_noticed(builder):
+    assert evidence.refusals(builder) == {"asked": 4, "refused": 0}
