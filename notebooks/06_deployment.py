@@ -34,9 +34,9 @@ def _():
 
 
 @app.cell
-def _(deployment_data, mo, state):
+def _(deployment_data, mo, page, state):
     fields = deployment_data.fields()
-    opened, notes = state.read(mo.query_params().to_dict(), fields)
+    opened, notes = state.read(page.address(), fields)
     # `start` is what the controls open with: the address, then each preset, then each pasted line. `latest` is what
     # they hold now, in a plain dict: a pasted line is laid over it, and reading it must not rebuild the text area.
     get_start, set_start = mo.state(opened)
@@ -129,16 +129,22 @@ def _(records):
 
 
 @app.cell
-def _(cli, deployment_data, measured, step_cost, values):
-    found = deployment_data.answer(values)
+def _(cli, deployment_data, get_pasted, measured, step_cost, values):
+    # What was not read of a pasted command could change the verdict; so could a command that was not read at all.
+    pasted = get_pasted()
+    if isinstance(pasted, str):
+        unread = ["the pasted command was not read"]
+    else:
+        unread = [f"{_name}: {_why}" for _name, _why in pasted[0].unread.items()] if pasted else []
+    found = deployment_data.answer(values, unread)
     costs = step_cost.step_costs(found.setup, measured, typical_len=values["seq"])
     reproduce = cli.command(found, width=88)
-    return costs, found, reproduce
+    return costs, found, pasted, reproduce
 
 
 @app.cell
 def _(found, page, values):
-    page.header("06_deployment", "Is my deployment safe?", found.sentence, values)
+    page.header("06_deployment", "Is my deployment safe?", page.user_text(found.sentence), values)
     return
 
 
@@ -167,13 +173,12 @@ def _(controls, deployment_data, deployment_view, line_area, mo, page, preset):
 
 
 @app.cell
-def _(deployment_view, get_pasted, mo, page):
-    _pasted = get_pasted()
-    if isinstance(_pasted, str):
-        _told = page.alarm(f"The command line was not read. {_pasted}")
+def _(deployment_view, found, mo, page, pasted):
+    if isinstance(pasted, str):
+        _told = page.alarm(f"The command line was not read. {page.user_text(pasted)}")
     else:
-        _told = mo.Html(deployment_view.command_line(*_pasted)) if _pasted else None
-    _told
+        _told = mo.Html(deployment_view.command_line(*pasted)) if pasted else None
+    page.stack(_told, page.notes([f"Not read, and it could change the verdict: {_why}." for _why in found.unread]))
     return
 
 

@@ -98,8 +98,8 @@ def settle(typed: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return values, [note.replace(" in the address", "").replace("Shown: .", "Shown: no list.") for note in notes]
 
 
-def answer(values: Mapping[str, Any]) -> Deployment:
-    """What `check` says to the settings of the page."""
+def answer(values: Mapping[str, Any], unread: Sequence[str] = ()) -> Deployment:
+    """What `check` says to the settings of the page; unread: what a pasted command holds that the page did not read."""
     builder: dict[str, Any] = {"release": values["release"]}
     if values["release"] == OWN:
         builder = {"layout": values["layout"], "policy": values["policy"]}
@@ -107,9 +107,9 @@ def answer(values: Mapping[str, Any]) -> Deployment:
     arguments = {argument: values[name] for argument, name in NAMES.items()}
     arguments |= {**builder, "capacity": values["capacity"] or None, "batch_invariant": values["invariant"] == "yes"}
     try:
-        return check(**arguments, warmup_widths=warm)
+        return check(**arguments, warmup_widths=warm, unread=unread)
     except ValueError:  # a list with widths beyond these buffers
-        return check(**arguments)
+        return check(**arguments, unread=unread)
 
 
 def apply_preset(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -131,7 +131,6 @@ def apply_line(values: Mapping[str, Any], line: ServeLine) -> tuple[dict[str, An
     ['--max-model-len 2M: it must be a whole number from 1 to 1,048,576 on this page. Kept: 1,048,576.']
     """
     known, merged, notes = fields(), {**values, "preset": "free"}, []
-    notes += [f"Not read, and it could change the verdict: {name}: {why}." for name, why in line.unread.items()]
     for argument, value in line.values.items():
         if argument not in NAMES:
             notes.append(f"{line.sources[argument]}: this page has no control for it; the command has.")

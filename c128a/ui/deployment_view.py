@@ -24,6 +24,7 @@ SIGNS: dict[Severity | Verdict, tuple[str, str, str, str]] = {
     "warning": (theme.ORANGE, "#000000", "▲", "Warning"),
     "info": (theme.BLUE, "#FFFFFF", "●", "Good to know"),
     "safe": (theme.GREEN, "#000000", "✔", "Nothing dangerous"),
+    "unknown": (theme.PURPLE, "#000000", "?", "Not enough read to say"),
 }
 # Where another page shows what a finding is about: page, link text, settings beside the shared ones.
 SHOWN: dict[str, tuple[str, str, dict[str, state.Value]]] = {

@@ -60,7 +60,7 @@ def test_length_warmed_widths_and_release_are_changed_by_keyboard_and_a_list_wit
     assert sheet.says("Your list misses 384.")
     assert "Warning" in verdict(sheet) and "uncovered-widths" in codes(sheet)
     sheet.focus("Release", "combobox")
-    sheet.press("ArrowUp", times=2)  # 0.30.0 → 0.28.0 → 0.27.1
+    sheet.press("ArrowUp", times=3)  # 0.30.0 → 0.29.0 → 0.28.0 → 0.27.1
     assert sheet.holds("release=0.27.1")
     assert "rows move under the captured graph" in sheet.lead
     assert "Danger" in verdict(sheet) and codes(sheet)[0] == "moving-rows"
@@ -82,9 +82,9 @@ def test_an_address_with_state_opens_that_state(sheet):
 
 
 def test_an_address_with_nonsense_opens_the_default_with_a_note(sheet):
-    sheet.open(PAGE, release="0.29.0", seqs="many", warm="128;256", block=64)
+    sheet.open(PAGE, release="0.25.0", seqs="many", warm="128;256", block=64)
     assert "nothing dangerous found" in sheet.lead
-    for said in ("release is 0.29.0", "seqs is many", "warm is 128;256", "block is 64"):
+    for said in ("release is 0.25.0", "seqs is many", "warm is 128;256", "block is 64"):
         assert said in sheet.text
 
 
@@ -109,6 +109,40 @@ def test_a_pasted_line_sets_the_values_and_lists_the_rest(sheet):
     sheet.settle(400)
     assert "The command line was not read" in sheet.page.get_by_role("alert").first.inner_text()
     assert "model_len=128000" in sheet.page.url
+
+
+HOSTILE = (
+    """<iframe srcdoc='<script>parent.document.title="script"</script>'></iframe>""",
+    """<img src=x onerror='document.title="script"'>""",
+    """[link](javascript:document.title="script") https://example.com""",
+    "$NAME $$x^2$$ **bold** `code`",
+)
+
+
+def test_text_of_a_pasted_command_comes_back_as_text_and_a_command_that_is_not_read_leaves_no_verdict(sheet):
+    sheet.open(PAGE)
+    area = sheet.focus("A vllm serve command line")
+    for text in HOSTILE:
+        for command in (f'vllm serve m --max-model-len "{text}"', f"vllm serve m --max-num-seqs 1 --{text}", text):
+            area.fill(command)
+            sheet.press("Tab")
+            assert sheet.soon(lambda: "Not enough read to say" in verdict(sheet)), command
+            assert sheet.page.locator("iframe, img[src=x], marimo-tex, a[href^=javascript]").count() == 0, command
+            area.fill("")
+            sheet.press("Tab")
+            assert sheet.soon(lambda: "Nothing dangerous" in verdict(sheet)), command
+    assert sheet.page.title() != "script"
+    area.fill("vllm serve m --served-model-name " + "x" * 70_000)
+    sheet.press("Tab")
+    assert sheet.soon(lambda: "65,536" in sheet.page.get_by_role("alert").first.inner_text())
+
+
+def test_what_a_command_holds_and_was_not_read_stands_above_the_verdict(sheet):
+    sheet.open(PAGE)
+    sheet.focus("A vllm serve command line").fill("vllm serve m --decode-context-parallel-size 2")
+    sheet.press("Tab")
+    assert sheet.soon(lambda: "Not enough read to say" in verdict(sheet))
+    assert "it could change the verdict: --decode-context-parallel-size" in sheet.text
 
 
 def test_downloads_and_the_command_hold_what_is_shown(sheet):

@@ -54,3 +54,9 @@ def test_a_table_marks_one_row_and_escapes_its_cells():
 def test_an_alarm_without_a_message_is_nothing_and_nothing_stacks_to_nothing():
     assert page.stack(page.alarm(None), page.notes([])) is None
     assert 'role="alert"' in page.stack(page.alarm("**7,680** is too narrow"), None).text
+
+
+def test_text_of_a_user_comes_out_of_markdown_as_it_was_typed():
+    for typed in ("<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "$x$ **b** `c` https://example.com"):
+        made = page.alarm(page.user_text(typed)).text
+        assert not any(sign in made for sign in ("<img", "<a ", "<code", "<marimo-tex", "<strong")), typed
