@@ -31,19 +31,8 @@ MARK = -7  # neither an id nor the pad
 @cache
 def pr_test(build: Build = build_c128a_topk_metadata) -> Facts:
     """The pull request's own test with its values: what it expects, and what comes out."""
-    device = backend.device()
-    with backend.kernel_lock:
-        decode, lens, prefill = build(
-            torch.tensor([255, 511], device=device),
-            128,
-            1,
-            torch.tensor([0, 0], dtype=torch.int32, device=device),
-            torch.tensor([[3]], dtype=torch.int32, device=device),
-            256,
-            torch.tensor([0, 1], device=device),
-            *_marked(2, 256),
-            max_compressed_tokens=128,
-        )
+    case = Case.of_tokens([255, 511], [0, 0], [[3]], [0, 1], 1, kv_block_size=256 * COMPRESS_RATIO)
+    decode, lens, prefill = _run(build, case, 128, _marked(2, 256))
     pairs = {
         "decode shape": ((1, 128), tuple(decode.shape)),
         "prefill shape": ((1, 128), tuple(prefill.shape)),

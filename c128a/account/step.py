@@ -147,8 +147,8 @@ class Times:
                 row["width"] if fixed else 0,
             )
             times = self._at.setdefault(form, {}).setdefault(row["decode"] or row["prefill"], {})
-            time = Time(row["us"], (row["us"],), (f"{row['record']}, {row['gpu']}",))
-            times.setdefault(row["max_seq_len" if fixed else "width"], time)
+            record = f"{row['record']}, {row['gpu']}"
+            times.setdefault(row["max_seq_len" if fixed else "width"], Time(row["us"], (row["us"],), (record,)))
 
     def at(self, kernel: str, variant: str, step: str, tokens: int, max_seq_len: int, width: int) -> Time:
         """The time of one kernel form in a "decode" or "prefill" step, with rows filled to their width.

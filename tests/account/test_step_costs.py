@@ -36,10 +36,11 @@ def costs(sources=(HAND,), **settings):
     return {(cost["step"], cost["case"]): cost for cost in table.to_dict("records")}
 
 
-def test_a_measured_cell_is_given_as_it_was_measured():
+def test_a_measured_cell_is_given_as_measured_the_builder_once_and_the_combine_in_each_layer():
     cost = costs()["prefill", "typical"]
     assert (cost["rows"], cost["max_seq_len"], cost["width"]) == (1000, 32_768, 256)
     assert (cost["builder_us"], cost["combine_us"], cost["basis"]) == (5.0, 10.0, "measured")
+    assert (cost["V4-Flash"], cost["V4-Pro"]) == (5.0 + 20 * 10.0, 5.0 + 31 * 10.0)
     assert cost["records"] == "hand, a card; other, a card"
 
 
@@ -53,11 +54,6 @@ def test_the_worst_case_is_the_model_length():
     cost = costs()["prefill", "worst"]
     assert (cost["max_seq_len"], cost["width"]) == (70_000, 640)  # ceil(546.9 / 128) × 128 = 640
     assert cost["combine_us"] == pytest.approx(10 + 20 * (640 - 256) / (768 - 256))
-
-
-def test_the_combine_is_paid_in_each_c128a_layer_and_the_builder_once():
-    cost = costs()["prefill", "typical"]
-    assert (cost["V4-Flash"], cost["V4-Pro"]) == (5.0 + 20 * 10.0, 5.0 + 31 * 10.0)
 
 
 def test_a_decode_step_has_no_combine():
