@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import NamedTuple
+from functools import lru_cache
 
 import torch
 
-from c128a.launch import Facts, Launcher, Plan, facts, launch_row_loop, make_plan, tiled_launcher
-from c128a.layout import Layout
+from c128a import backend
+from c128a.launch import (
+    Facts,
+    Launcher,
+    Memory,
+    Plan,
+    check_memory,
+    compiled_launcher,
+    facts,
+    host_integers,
+    launch_row_loop,
+    make_plan,
+    memory,
+    tiled_launcher,
+)
+from c128a.layout import LAYOUTS, Layout
 
 Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # decode rows, lens, prefill rows
 
@@ -56,20 +67,14 @@ def build_c128a_topk_metadata(
     >>> decode[0, :3].tolist(), lens.tolist(), prefill[0, :5].tolist(), decode.stride()
     ([768, 769, -1], [2], [0, 1, 2, 3, -1], (128, 1))
     """
-    ready = _target(global_decode_buffer, decode_lens_buffer, prefill_buffer).ready(
-        layout,
-        num_decode_tokens,
-        compress_ratio,
-        block_size,
-        max_compressed_tokens,
-        facts(positions),
-        facts(token_to_req_indices),
-        facts(block_table),
-        facts(slot_mapping),
+    inputs = (positions, token_to_req_indices, block_table, slot_mapping)
+    buffers = (global_decode_buffer, decode_lens_buffer, prefill_buffer)
+    plan, launch = _prepared(
+        layout, num_decode_tokens, compress_ratio, block_size, max_compressed_tokens, inputs, buffers
     )
-    if ready.launch is not None:
-        ready.launch(positions, token_to_req_indices, block_table, slot_mapping)
-    return ready.views
+    if plan.num_tokens:
+        (launch or tiled_launcher(plan, *buffers))(*inputs)
+    return _views(plan, buffers)
 
 
 def build_with_row_loop(
@@ -88,67 +93,42 @@ def build_with_row_loop(
     layout: Layout = "packed",
 ) -> Rows:
     """`build_c128a_topk_metadata` by the report's algorithm: one program a row, a loop over the width."""
-    ready = _target(global_decode_buffer, decode_lens_buffer, prefill_buffer).ready(
-        layout,
-        num_decode_tokens,
-        compress_ratio,
-        block_size,
-        max_compressed_tokens,
-        *map(facts, (positions, token_to_req_indices, block_table, slot_mapping)),
-    )
-    if ready.plan.num_tokens:
-        buffers = (global_decode_buffer, decode_lens_buffer, prefill_buffer)
-        launch_row_loop(ready.plan, *buffers, positions, token_to_req_indices, block_table, slot_mapping)
-    return ready.views
+    inputs = (positions, token_to_req_indices, block_table, slot_mapping)
+    buffers = (global_decode_buffer, decode_lens_buffer, prefill_buffer)
+    plan, _ = _prepared(layout, num_decode_tokens, compress_ratio, block_size, max_compressed_tokens, inputs, buffers)
+    if plan.num_tokens:
+        launch_row_loop(plan, *buffers, *inputs)
+    return _views(plan, buffers)
 
 
-class _Ready(NamedTuple):
-    """A build whose arguments passed every check: all of it that does not change from step to step."""
-
-    plan: Plan
-    views: Rows
-    launch: Launcher | None  # None where there are no tokens
-
-
-class _Target(NamedTuple):
-    """The three buffers of a caller, seen before: their addresses, and the builds that were made ready for them."""
-
-    pointers: tuple[int, int, int]
-    ready: Callable[..., _Ready]
-    alive: tuple[weakref.ref, ...]
-
-
-_targets: dict[tuple[int, int, int], _Target] = {}
-
-
-def _target(decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor) -> _Target:
-    """What is known of these buffers. An engine passes the same three each step; they are forgotten when one dies."""
-    key = (id(decode), id(lens), id(prefill))
-    pointers = (decode.data_ptr(), lens.data_ptr(), prefill.data_ptr())
-    target = _targets.get(key)
-    if target is None or target.pointers != pointers:
-        buffers = (decode.detach(), lens.detach(), prefill.detach())  # views of these do not keep the caller's alive
-
-        def forget(_: object) -> None:
-            _targets.pop(key, None)
-
-        alive = tuple(weakref.ref(buffer, forget) for buffer in (decode, lens, prefill))
-        ready = lru_cache(maxsize=1024)(partial(_prepare, buffers))
-        target = _targets[key] = _Target(pointers, ready, alive)
-    return target
-
-
-def _prepare(
-    buffers: Rows,
+def _prepared(
     layout: Layout,
     num_decode_tokens: int,
     compress_ratio: int,
     block_size: int,
     width: int,
-    *inputs: Facts,
-) -> _Ready:
+    inputs: tuple[torch.Tensor, ...],
+    buffers: Rows,
+) -> tuple[Plan, Launcher | None]:
+    """The checked plan of a build, and its launcher where kernels are compiled; kept for the next call of this kind."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
+    sizes = host_integers(num_decode_tokens, compress_ratio, block_size, width)
+    tensors = tuple(map(facts, (*inputs, *buffers)))
+    return _prepare(layout, sizes, tensors, tuple(map(memory, buffers)))
+
+
+@lru_cache(maxsize=4096)
+def _prepare(
+    layout: Layout, sizes: tuple[int, int, int, int], tensors: tuple[Facts, ...], places: tuple[Memory, Memory, Memory]
+) -> tuple[Plan, Launcher | None]:
+    """Keyed on all that the checks and the launch depend on, so that a buffer resized in place is checked anew."""
+    plan = make_plan(layout, *sizes, *tensors)
+    check_memory(plan, *places)
+    (decode, _), (lens, _), (prefill, _) = places
+    return plan, None if backend.INTERPRET or not plan.num_tokens else compiled_launcher(plan, decode, lens, prefill)
+
+
+def _views(plan: Plan, buffers: Rows) -> Rows:
     decode, lens, prefill = buffers
-    tensors = (*inputs, *map(facts, buffers))
-    plan = make_plan(layout, num_decode_tokens, compress_ratio, block_size, width, *tensors)
-    views = (plan.decode.view(decode), lens[: plan.num_decode], plan.prefill.view(prefill))
-    return _Ready(plan, views, tiled_launcher(plan, *buffers) if plan.num_tokens else None)
+    return plan.decode.view(decode), lens[: plan.num_decode], plan.prefill.view(prefill)

@@ -14,7 +14,7 @@ from c128a.compiled import can_overlap, hold
 from c128a.kernel import TiledVariant
 from c128a.layout import LAYOUTS, Layout
 from c128a.tiles import TILES
-from c128a.width import Policy, active_topk_width, capacity_width, required_width
+from c128a.width import Policy, active_topk_width, capacity_width, host_integer, required_width
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,13 @@ class C128AMetadataBuilder:
     ) -> None:
         if layout not in LAYOUTS:
             raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
-        if max_num_batched_tokens < 1:
-            raise ValueError(f"max_num_batched_tokens is {max_num_batched_tokens}; it must be at least 1")
-        if max_num_seqs is not None and max_num_seqs < 1:
-            raise ValueError(f"max_num_seqs is {max_num_seqs}; it must be at least 1")
-        if num_speculative_tokens < 0:
-            raise ValueError(f"num_speculative_tokens is {num_speculative_tokens}; it must be at least 0")
+        max_num_batched_tokens = host_integer("max_num_batched_tokens", max_num_batched_tokens, 1)
+        max_model_len = host_integer("max_model_len", max_model_len, 1)
+        compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
+        kv_block_size = host_integer("kv_block_size", kv_block_size, 1)
+        if max_num_seqs is not None:
+            max_num_seqs = host_integer("max_num_seqs", max_num_seqs, 1)
+        num_speculative_tokens = host_integer("num_speculative_tokens", num_speculative_tokens, 0)
         self.capacity = capacity_width(max_model_len, compress_ratio)
         if kv_block_size < compress_ratio or kv_block_size % compress_ratio:
             raise ValueError(f"kv_block_size is {kv_block_size}; it must be a multiple of {compress_ratio}")
@@ -156,6 +157,9 @@ class C128AMetadataBuilder:
                 f"positions has {num_tokens} tokens; max_num_batched_tokens is {self.max_num_batched_tokens}"
             )
         num_decode, requests = self._split(query_start_loc, num_tokens)
+        listed = int(requests.max(initial=-1)) + 1
+        if block_table.shape[0] < listed:
+            raise ValueError(f"block_table has {block_table.shape[0]} rows; the batch has {listed} decode requests")
         if num_decode > self.max_decode_tokens:
             raise ValueError(
                 f"the batch has {num_decode} decode tokens; max_num_seqs × (1 + num_speculative_tokens) allows "
@@ -192,7 +196,10 @@ class C128AMetadataBuilder:
                 f"query_start_loc is on {query_start_loc.device}; it must be on the host, since the split into decode "
                 "and prefill is made there and reading it back would wait for the GPU"
             )
-        starts = np.asarray(query_start_loc, dtype=np.int64)
+        given = np.asarray(query_start_loc)
+        if given.size and given.dtype.kind not in "iu":
+            raise TypeError(f"query_start_loc is {_short(given)}, of {given.dtype}; it must be host integers")
+        starts = given.astype(np.int64)
         if starts.ndim != 1 or starts.size == 0 or starts[0] != 0 or starts[-1] > num_tokens:
             raise ValueError(
                 f"query_start_loc is {_short(starts)}; it must start at 0 and end at most at the {num_tokens} tokens"

@@ -16,6 +16,7 @@ from c128a import backend
 from c128a.combine_kernel import CombineVariant, from_positions, from_rows
 from c128a.compiled import VECTOR_BYTES, can_overlap, hold
 from c128a.tiles import COMBINE_TILE
+from c128a.width import host_integer
 
 WINDOW = 128  # tokens of the uncompressed sliding window (DeepSeek-V4)
 LIVE_BLOCK = 128  # columns; live_prefix=True writes whole blocks of this many
@@ -45,6 +46,7 @@ def combine_prefill_indices(
     compress_ratio: int = 128,
     window: int = WINDOW,
     live_prefix: bool = False,
+    max_seq_len: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Write the combined rows of a prefill chunk from the tokens' positions (the form `from_positions`).
 
@@ -54,12 +56,15 @@ def combine_prefill_indices(
 
     Returns out[:tokens] and lens[:tokens], every cell written: n + window ids, then -1. live_prefix=True leaves the
     cells from the next multiple of 128 after lens untouched, for readers that honour lens. A request outside the
-    chunk and a position below 0 give a row of -1 and lens 0. Source: vLLM's prefill combine for DeepSeek-V4.
+    chunk and a position below 0 give a row of -1 and lens 0. So does a row whose n + window ids do not fit into the
+    width: no row is written in part. max_seq_len, the longest sequence of the chunk on the host, makes that an error.
+    Source: vLLM's prefill combine for DeepSeek-V4.
 
-    Raises TypeError for a wrong dtype and ValueError for shapes that do not fit, before anything is written.
+    Raises TypeError for a wrong dtype or a size that is no host integer, and ValueError for shapes that do not fit, a
+    width under the window or under what max_seq_len needs, before anything is written.
     """
     tokens = positions.shape[0]
-    _check(
+    workspace_rows, compressed_rows, compress_ratio, window = _check(
         tokens,
         workspace_rows,
         compressed_rows,
@@ -73,6 +78,11 @@ def combine_prefill_indices(
         lens=lens,
     )
     width, stride = out.shape[1], out.stride(0)
+    if max_seq_len is not None:
+        longest = host_integer("max_seq_len", max_seq_len, 0)
+        needed = longest // compress_ratio + min(window, longest)
+        if needed > width:
+            raise ValueError(f"out has {width} columns; a row of max_seq_len {longest:,} needs {needed:,}")
     if tokens:
         tile = COMBINE_TILE
         grid = (-(-tokens // tile.rows), -(-width // tile.cols), 1)
@@ -113,7 +123,7 @@ def combine_from_rows(
     `combine_prefill_indices`, whose result it equals. The output is filled with -1 first, as the released engine does.
     """
     tokens = prefill_rows.shape[0]
-    _check(
+    workspace_rows, compressed_rows, compress_ratio, window = _check(
         tokens,
         workspace_rows,
         compressed_rows,
@@ -137,16 +147,22 @@ def combine_from_rows(
         with backend.kernel_lock:
             from_rows[(requests, WORKERS)](
                 out, out.stride(0), lens, prefill_rows, prefill_rows.stride(0), query_start_loc, seq_lens, gather_lens,
-                workspace_rows, compressed_rows, topk_width, RATIO=compress_ratio, SPAN=window,
+                workspace_rows, compressed_rows, topk_width, tokens, RATIO=compress_ratio, SPAN=window,
                 PADDED=1 << (topk_width - 1).bit_length(),
             )  # fmt: skip
+    elif tokens:
+        lens[:tokens].zero_()
     return rows, lens[:tokens]
 
 
 def _check(
     tokens: int, workspace_rows: int, compressed_rows: int, compress_ratio: int, window: int, **tensors: torch.Tensor
-) -> None:
-    """Every check that a host can make, before anything is written."""
+) -> tuple[int, int, int, int]:
+    """Every check that a host can make, before anything is written; the four sizes as host integers."""
+    workspace_rows = host_integer("workspace_rows", workspace_rows, 0)
+    compressed_rows = host_integer("compressed_rows", compressed_rows, 0)
+    compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
+    window = host_integer("window", window, 1)
     device = tensors["out"].device
     for name, tensor in tensors.items():
         wanted = torch.int64 if name == "positions" else torch.int32
@@ -173,7 +189,16 @@ def _check(
         )
     if workspace_rows * max(requests, 1) > INT32_MAX:
         raise ValueError(f"workspace_rows is {workspace_rows}; the ids of {requests} requests do not fit in int32")
-    if compress_ratio < 1:
-        raise ValueError(f"compress_ratio is {compress_ratio}; it must be at least 1")
-    if window < 1 or window & (window - 1):
+    if window & (window - 1):
         raise ValueError(f"window is {window}; it must be a power of two")
+    if out.shape[1] < window:
+        raise ValueError(f"out has {out.shape[1]} columns; the window alone needs {window}")
+    lens = tensors["lens"]
+    written = (tokens - 1) * out.stride(0) + out.shape[1] if tokens else 0
+    apart = (
+        lens.data_ptr() + tokens * lens.element_size() <= out.data_ptr()
+        or out.data_ptr() + written * out.element_size() <= lens.data_ptr()
+    )
+    if tokens and not apart:
+        raise ValueError("lens and out overlap; they must lie apart")
+    return workspace_rows, compressed_rows, compress_ratio, window

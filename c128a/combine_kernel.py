@@ -49,15 +49,17 @@ def from_positions(
     context = tl.load(seq_lens_ptr + request, mask=known, other=0)
     gathered = tl.load(gather_lens_ptr + request, mask=known, other=0)
 
-    position = tl.where(known, tl.maximum(position, -1), -1).to(tl.int32)
+    # In 64 bits up to the clip: a position of 2^31 must not turn negative.
+    position = tl.where(known, tl.maximum(position, -1), -1)
     n = (position + 1) // RATIO
     start = tl.maximum(position - SPAN + 1, 0)
-    length = tl.minimum(n + position - start + 1, width)
+    entries = n + position - start + 1
+    length = tl.where(entries <= width, entries, 0).to(tl.int32)
     if tile == 0:
         tl.store(lens_ptr + row, length, mask=held)
 
     base = request * workspace_rows
-    token = base + compressed_rows + start - (context - gathered) - n  # added past n
+    token = (base + compressed_rows + start - (context - gathered) - n).to(tl.int32)  # added past n
     column = tile * COLS + tl.arange(0, COLS)[None, :]  # (1, COLS)
     index = column + tl.where(column < n[:, None], base[:, None], token[:, None])
     index = tl.where(column < length[:, None], index, -1)
@@ -118,21 +120,29 @@ def from_rows(
     workspace_rows,
     compressed_rows,
     topk_width,
+    tokens,  # rows of the chunk: nothing is written outside of them, whatever the offsets say
     RATIO: tl.constexpr,
     SPAN: tl.constexpr,
     PADDED: tl.constexpr,  # the next power of two of topk_width
 ):
-    """Copy the live ids of every n-th row of a request and append the window."""
+    """Copy the live ids of every n-th row of a request and append the window.
+
+    The first request takes the tokens before its offset as well, the last one those behind: no request has them, and
+    their lens is 0.
+    """
     request = tl.program_id(0)
-    first = tl.load(starts_ptr + request)
+    requests = tl.num_programs(0)
+    own = tl.load(starts_ptr + request)
     end = tl.load(starts_ptr + request + 1)
+    first = tl.where(request == 0, 0, tl.minimum(tl.maximum(own, 0), tokens))
+    last = tl.where(request == requests - 1, tokens, tl.minimum(tl.maximum(end, 0), tokens))
     context = tl.load(seq_lens_ptr + request)
     gathered_from = context - tl.load(gather_lens_ptr + request)
     base = request * workspace_rows
     column = tl.arange(0, PADDED)
     behind = tl.arange(0, SPAN)
-    for token in range(first + tl.program_id(1), end, tl.num_programs(1)):
-        position = context - end + token
+    for token in range(first + tl.program_id(1), last, tl.num_programs(1)):
+        position = tl.where((token >= own) & (token < end), tl.maximum(context - end + token, -1), -1)
         n = tl.minimum((position + 1) // RATIO, topk_width)
         start = tl.maximum(position - SPAN + 1, 0)
         count = position - start + 1

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 
 from c128a import backend
 from c128a.compiled import VECTOR_BYTES, can_overlap, hold
 from c128a.kernel import TiledVariant, row_loop, tiled
-from c128a.layout import ITEMSIZE, Layout, RowLayout
+from c128a.layout import ITEMSIZE, LAYOUTS, Layout, RowLayout
 from c128a.tiles import Tile, tile_shape
+from c128a.width import host_integer
 
 ROW_LOOP_STEP = 1024  # columns a trip of the row loop, as in the report
 INT32_MAX = 2**31 - 1  # sizes and strides travel to the kernel as 32-bit integers, offsets are 64-bit
@@ -34,6 +36,7 @@ _DIMS = dict.fromkeys(_DTYPES, 1) | {"block_table": 2, "global_decode_buffer": 2
 
 Launcher = Callable[..., None]
 Facts = tuple[torch.dtype, torch.device, torch.Size, tuple[int, ...]]  # dtype, device, shape, stride of a tensor
+Memory = tuple[int, int]  # address of a tensor's first element, bytes of its storage from there on
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,42 @@ def facts(tensor: torch.Tensor) -> Facts:
     return tensor.dtype, tensor.device, tensor.shape, tensor.stride()
 
 
+def memory(tensor: torch.Tensor) -> Memory:
+    """Where a tensor lies, and how far its storage reaches: both change when it is resized or set in place."""
+    behind = int(tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
+    return tensor.data_ptr(), behind
+
+
+def host_integers(
+    num_decode_tokens: int, compress_ratio: int, block_size: int, width: int
+) -> tuple[int, int, int, int]:
+    """The four sizes of a build as host integers; raises TypeError and ValueError that name the argument."""
+    names = ("num_decode_tokens", "compress_ratio", "block_size", "max_compressed_tokens")
+    given = (num_decode_tokens, compress_ratio, block_size, width)
+    decode, *sizes = (host_integer(name, value, -INT32_MAX) for name, value in zip(names, given, strict=True))
+    for name, value in zip(names[1:], sizes, strict=True):
+        if not 1 <= value <= INT32_MAX:
+            raise ValueError(f"{name} is {value}; it must be between 1 and {INT32_MAX}")
+    ratio, block, columns = sizes
+    return decode, ratio, block, columns
+
+
+def check_memory(plan: Plan, decode: Memory, lens: Memory, prefill: Memory) -> None:
+    """Raise ValueError where a buffer ends before its rows do, or where two of the three would be written over."""
+    written = {
+        "global_decode_buffer": (decode, plan.decode.span),
+        "decode_lens_buffer": (lens, plan.num_decode),
+        "prefill_buffer": (prefill, plan.prefill.span),
+    }
+    for name, ((_, held), elements) in written.items():
+        if elements * ITEMSIZE > held:
+            raise ValueError(f"{name} has a storage of {held:,} bytes; its rows need {elements * ITEMSIZE:,}")
+    ranges = [(first, first + n * ITEMSIZE, name) for name, ((first, _), n) in written.items() if n]
+    for (_, end, name), (start, _, other) in pairwise(sorted(ranges)):
+        if start < end:
+            raise ValueError(f"{name} and {other} overlap by {end - start:,} bytes; they must lie apart")
+
+
 def make_plan(
     layout: Layout,
     num_decode_tokens: int,
@@ -109,10 +148,11 @@ def make_plan(
         "decode_lens_buffer": decode_lens_buffer,
         "prefill_buffer": prefill_buffer,
     }
-    sizes = {"compress_ratio": compress_ratio, "block_size": block_size, "max_compressed_tokens": width}
-    for name, value in (sizes | {"num_decode_tokens": num_decode_tokens}).items():
-        if not isinstance(value, int):
-            raise TypeError(f"{name} is {value!r}; it must be a host integer, not {type(value).__name__}")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
+    num_decode_tokens, compress_ratio, block_size, width = host_integers(
+        num_decode_tokens, compress_ratio, block_size, width
+    )
     for name, tensor in tensors.items():
         _check_tensor(name, tensor, positions[1])
     if backend.HAS_GPU and not backend.INTERPRET and positions[1].type != "cuda":
@@ -121,13 +161,6 @@ def make_plan(
     num_tokens = positions[2][0]
     if not 0 <= num_decode_tokens <= num_tokens:
         raise ValueError(f"num_decode_tokens is {num_decode_tokens}; it must be between 0 and the {num_tokens} tokens")
-    for name, value in (
-        ("compress_ratio", compress_ratio),
-        ("block_size", block_size),
-        ("max_compressed_tokens", width),
-    ):
-        if not 1 <= value <= INT32_MAX:
-            raise ValueError(f"{name} is {value}; it must be between 1 and {INT32_MAX}")
     for name in ("token_to_req_indices", "slot_mapping", "decode_lens_buffer"):
         held = tensors[name][2][0]
         if held < num_decode_tokens:
@@ -205,9 +238,13 @@ def tiled_launcher(
 
         return interpret
 
-    outputs = (decode.data_ptr(), lens.data_ptr(), prefill.data_ptr())
+    return compiled_launcher(plan, decode.data_ptr(), lens.data_ptr(), prefill.data_ptr(), overlap=overlap)
+
+
+def compiled_launcher(plan: Plan, decode: int, lens: int, prefill: int, *, overlap: bool = True) -> Launcher:
+    """`tiled_launcher` for compiled kernels, the buffers given by their addresses; it does not keep them alive."""
     strides = plan.width | plan.decode.row_stride | plan.prefill.row_stride
-    vector = (outputs[0] | outputs[2] | strides * ITEMSIZE) % VECTOR_BYTES == 0
+    vector = (decode | prefill | strides * ITEMSIZE) % VECTOR_BYTES == 0
     variant = plan.variant(vector=vector)
     if not overlap:
         variant = replace(variant, overlap=False)
@@ -215,7 +252,9 @@ def tiled_launcher(
     tail = (*plan.integers, *variant.constants.values())
 
     def compiled(positions: torch.Tensor, requests: torch.Tensor, table: torch.Tensor, slots: torch.Tensor) -> None:
-        launch(*outputs, positions.data_ptr(), requests.data_ptr(), table.data_ptr(), slots.data_ptr(), *tail)
+        launch(
+            decode, lens, prefill, positions.data_ptr(), requests.data_ptr(), table.data_ptr(), slots.data_ptr(), *tail
+        )
 
     return compiled
 

@@ -122,7 +122,7 @@ def combined_rows(
 
     A request's slice of the workspace has workspace_rows rows: first compressed_rows for its compressed entries, then
     the last gather_lens tokens of its context. A token at position p of request q lists its n compressed entries, then
-    the tokens max(p - window + 1, 0) … p.
+    the tokens max(p - window + 1, 0) … p. A row that does not fit into the width is all -1 and has lens 0.
 
     positions (tokens,) int64, token_to_req_indices (tokens,) int32, seq_lens and gather_lens (requests,) int32 →
     (tokens, width) int32 padded with -1 and lens (tokens,) int32. Source: vLLM's prefill combine for DeepSeek-V4.
@@ -139,7 +139,8 @@ def combined_rows(
     position = torch.where(known, positions, -1).clamp(min=-1)  # (tokens,)
     n = (position + 1) // compress_ratio
     start = (position - window + 1).clamp(min=0)
-    lens = (n + position - start + 1).clamp(max=width)
+    lens = n + position - start + 1
+    lens = torch.where(lens <= width, lens, 0)
     if seq_lens.shape[0] == 0:
         return torch.full((positions.shape[0], width), -1, dtype=torch.int32, device=positions.device), lens.int()
     held = request.clamp(0, seq_lens.shape[0] - 1)

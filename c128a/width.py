@@ -18,7 +18,8 @@ the model allows: that is the capacity. Each step then builds rows of some width
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import operator
+from typing import Any, Literal, get_args
 
 TOPK_ALIGNMENT = 128  # columns; sparse decode kernels walk a row in blocks of 64 or 128 indices
 
@@ -36,9 +37,9 @@ def capacity_width(max_model_len: int, compress_ratio: int = 128, *, alignment: 
     >>> capacity_width(33_792), capacity_width(70_000), capacity_width(1_000_000)
     (384, 640, 7936)
     """
-    _at_least("max_model_len", max_model_len, 1)
-    _at_least("compress_ratio", compress_ratio, 1)
-    _at_least("alignment", alignment, 1)
+    max_model_len = host_integer("max_model_len", max_model_len, 1)
+    compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
+    alignment = host_integer("alignment", alignment, 1)
     return _round_up(-(-max_model_len // compress_ratio), alignment)
 
 
@@ -62,8 +63,8 @@ def active_topk_width(
     [8192, 1024, 896]
     """
     needed = required_width(max_seq_len, compress_ratio)
-    _at_least("capacity", capacity, 1)
-    _at_least("alignment", alignment, 1)
+    capacity = host_integer("capacity", capacity, 1)
+    alignment = host_integer("alignment", alignment, 1)
     if policy == "fixed":
         return capacity
     if policy == "pow2":
@@ -81,8 +82,8 @@ def required_width(max_seq_len: int, compress_ratio: int) -> int:
     >>> required_width(32_895, 128), required_width(32_896, 128)
     (256, 257)
     """
-    _at_least("max_seq_len", max_seq_len, 0)
-    _at_least("compress_ratio", compress_ratio, 1)
+    max_seq_len = host_integer("max_seq_len", max_seq_len, 0)
+    compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
     return max_seq_len // compress_ratio
 
 
@@ -124,14 +125,30 @@ def loop_trips(width: int, block_size: int = 1024) -> int:
     >>> loop_trips(8192), loop_trips(1024), loop_trips(128)
     (8, 1, 1)
     """
-    _at_least("width", width, 0)
-    _at_least("block_size", block_size, 1)
+    width = host_integer("width", width, 0)
+    block_size = host_integer("block_size", block_size, 1)
     return -(-width // block_size)
 
 
-def _at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ValueError(f"{name} is {value}; it must be at least {least}")
+def host_integer(name: str, value: Any, least: int) -> int:
+    """A host integer of at least `least`, as an int: numpy's integers and tensors of one element on the CPU count.
+
+    Raises TypeError for anything else (a bool is no count, and a tensor on a GPU would have to be waited for) and
+    ValueError for a smaller number; both name the argument.
+
+    >>> host_integer("rows", 3, 0)
+    3
+    """
+    waits = getattr(getattr(value, "device", None), "type", "cpu") != "cpu"
+    if isinstance(value, bool) or waits:
+        raise TypeError(f"{name} is {'on ' + str(value.device) if waits else value}; it must be a host integer")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be a host integer, not {type(value).__name__}") from None
+    if number < least:
+        raise ValueError(f"{name} is {number}; it must be at least {least}")
+    return number
 
 
 def _round_up(value: int, multiple: int) -> int:
