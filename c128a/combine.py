@@ -56,9 +56,9 @@ def combine_prefill_indices(
 
     Returns out[:tokens] and lens[:tokens], every cell written: n + window ids, then -1. live_prefix=True leaves the
     cells from the next multiple of 128 after lens untouched, for readers that honour lens. A request outside the
-    chunk and a position below 0 give a row of -1 and lens 0. So does a row whose n + window ids do not fit into the
-    width: no row is written in part. max_seq_len, the longest sequence of the chunk on the host, makes that an error.
-    Source: vLLM's prefill combine for DeepSeek-V4.
+    chunk and a position below 0 or over 2^31 - 2 give a row of -1 and lens 0. So does a row whose n + window ids do
+    not fit into the width: no row is written in part. max_seq_len, the longest sequence of the chunk on the host,
+    makes that an error. Source: vLLM's prefill combine for DeepSeek-V4.
 
     Raises TypeError for a wrong dtype or a size that is no host integer, and ValueError for shapes that do not fit, a
     width under the window or under what max_seq_len needs, before anything is written.

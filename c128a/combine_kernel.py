@@ -49,17 +49,17 @@ def from_positions(
     context = tl.load(seq_lens_ptr + request, mask=known, other=0)
     gathered = tl.load(gather_lens_ptr + request, mask=known, other=0)
 
-    # In 64 bits up to the clip: a position of 2^31 must not turn negative.
-    position = tl.where(known, tl.maximum(position, -1), -1)
+    # seq_lens are int32, so a position of 2^31 - 1 and more lies outside of every sequence, as one below 0 does.
+    position = tl.where(known & (position < 2**31 - 1), tl.maximum(position, -1), -1).to(tl.int32)
     n = (position + 1) // RATIO
     start = tl.maximum(position - SPAN + 1, 0)
-    entries = n + position - start + 1
-    length = tl.where(entries <= width, entries, 0).to(tl.int32)
+    length = n + position - start + 1
+    length = tl.where(length <= width, length, 0)
     if tile == 0:
         tl.store(lens_ptr + row, length, mask=held)
 
     base = request * workspace_rows
-    token = (base + compressed_rows + start - (context - gathered) - n).to(tl.int32)  # added past n
+    token = base + compressed_rows + start - (context - gathered) - n  # added past n
     column = tile * COLS + tl.arange(0, COLS)[None, :]  # (1, COLS)
     index = column + tl.where(column < n[:, None], base[:, None], token[:, None])
     index = tl.where(column < length[:, None], index, -1)

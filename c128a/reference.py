@@ -122,7 +122,8 @@ def combined_rows(
 
     A request's slice of the workspace has workspace_rows rows: first compressed_rows for its compressed entries, then
     the last gather_lens tokens of its context. A token at position p of request q lists its n compressed entries, then
-    the tokens max(p - window + 1, 0) … p. A row that does not fit into the width is all -1 and has lens 0.
+    the tokens max(p - window + 1, 0) … p. A row that does not fit into the width, or whose position or request
+    lies outside of every sequence, is all -1 and has lens 0.
 
     positions (tokens,) int64, token_to_req_indices (tokens,) int32, seq_lens and gather_lens (requests,) int32 →
     (tokens, width) int32 padded with -1 and lens (tokens,) int32. Source: vLLM's prefill combine for DeepSeek-V4.
@@ -136,6 +137,7 @@ def combined_rows(
     column = torch.arange(width, device=positions.device)  # (width,)
     request = token_to_req_indices.long()
     known = (request >= 0) & (request < seq_lens.shape[0])
+    known &= positions < 2**31 - 1  # seq_lens are int32
     position = torch.where(known, positions, -1).clamp(min=-1)  # (tokens,)
     n = (position + 1) // compress_ratio
     start = (position - window + 1).clamp(min=0)

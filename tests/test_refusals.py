@@ -175,12 +175,19 @@ class TestCombine:
         combine_from_rows(poisoned(2, 1), int32(0), int32(), int32(), 4, 1, poisoned(2, 8), lens, window=4)
         assert lens.tolist() == [0, 0]
 
-    def test_a_position_of_2_to_the_31_has_no_negative_lens(self):
-        # n = (2^31 + 1) // 2^27 = 16 entries and 4 tokens of the window.
-        arguments = int64(2**31), int32(0), int32(2**31 - 1), int32(8), 64, 20
+    @pytest.mark.parametrize("position", [2**31 - 1, 2**31, 2**40, -(2**40)])
+    def test_a_position_outside_of_every_sequence_has_no_row_and_no_negative_lens(self, position):
+        arguments = int64(position), int32(0), int32(2**31 - 1), int32(8), 64, 20
         out, lens = combine_prefill_indices(*arguments, poisoned(1, 32), poisoned(1), compress_ratio=2**27, window=4)
-        assert lens.tolist() == [20]
-        assert out[0, :16].tolist() == list(range(16)) and (out[0, 20:] == -1).all()
+        assert lens.tolist() == [0] and (out == -1).all()
+        want = reference.combined_rows(*arguments, 32, compress_ratio=2**27, window=4)
+        assert torch.equal(out, want[0]) and torch.equal(lens, want[1])
+
+    def test_the_last_position_of_the_longest_sequence_has_its_row(self):
+        # n = (2^31 - 1) // 2^27 = 15 entries and 4 tokens of the window.
+        arguments = int64(2**31 - 2), int32(0), int32(2**31 - 1), int32(8), 64, 20
+        out, lens = combine_prefill_indices(*arguments, poisoned(1, 32), poisoned(1), compress_ratio=2**27, window=4)
+        assert lens.tolist() == [19] and out[0, :19].tolist() == [*range(15), 24, 25, 26, 27]
 
     def test_a_row_that_does_not_fit_is_not_written_in_part(self):
         # Position 39: n = 10 and 4 tokens of the window do not fit into 13 columns; position 35: 9 + 4 do.
