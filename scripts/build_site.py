@@ -1,78 +1,172 @@
-"""Write the workbook as a folder of files that any web server can hold: `python scripts/build_site.py [site]`.
+"""Write the workbook as a folder of files for any web server: `python scripts/build_site.py [site]`.
 
     index.html                  links everything
-    01_width.html …             each page as recorded, and each of its cases, 01_width-len_70000.html …
+    01_width.html …             each page as it opens; page 1 also in each preset, as 01_width-len_70000.html
     live/01_width.html …        pages that compute in the browser, for readers who are online
     notebooks/01_width.ipynb …  each page for Jupyter
     assets/, public/            marimo's front end; this package and the records for the pages in live/
 
-All addresses are relative, so the folder works under any path. Nothing but live/ asks for the network.
+`marimo export` writes the pages. The front end, which a recorded page would take from a content network, is the one
+that marimo puts beside the pages in live/. All addresses are relative, and nothing but live/ asks for the network.
+
+The site is built beside the folder and takes its place when it is whole. Exit status: 0; 1 where a page fails; 2 where
+the folder holds something else than a site; 130 after Ctrl-C. All but 0 leave the folder as it was.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
+import json
+import os
+import re
 import shutil
+import signal
+import subprocess
 import sys
-import time
-from collections.abc import Mapping
+import tempfile
+from html import escape
 from pathlib import Path
-from typing import Any
+from string import Template
 
-from marimo._export.exporter import Exporter
-from sitebuild import browser, index, jupyter, static
-from sitebuild.cases import IN_BROWSER, JUPYTER, LIVE, Case, cases
-from sitebuild.run import run
+from uv import find_uv_bin  # marimo asks uv which modules of this package a page in live/ needs
 
 from c128a.case import PRESETS
-from c128a.ui.page import PAGES
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
+IN_BROWSER = ("01_width", "02_layout", "03_kernel", "06_deployment")  # these compute without torch
+IN_PRESETS = "01_width"
+MARKER = ".c128a-site"  # the mark of a folder that may be replaced
+
+FRONT_END = re.compile(r"https://[^\"'\s]+/@marimo-team/frontend@[^/]+/dist")
+BESIDE = re.compile(r'((?:href|src)=")\./')
+NEEDED = re.compile(r"^# dependencies = .*$", re.M)
+IN_A_BROWSER = '# dependencies = ["altair", "marimo", "pandas", "pyyaml"]'  # what this package imports there
+PINNED = re.compile(r'(\\"(?:altair|pandas|pyyaml))==[^\\]+')  # at versions of this machine, which a browser may lack
 
 
-def build(site: Path, presets: tuple[str, ...]) -> list[Case]:
-    """Write the site with these presets as cases; a site that is there already is replaced."""
-    if site.exists():
-        if not (site / "assets").is_dir():
-            raise SystemExit(f"{site} is there and is no site (it holds no assets/); it is left alone")
-        shutil.rmtree(site)
-    Exporter().export_assets(site)
-    (site / "CLAUDE.md").unlink(missing_ok=True)  # a note for those who work on the front end
-    for folder in (LIVE, JUPYTER):
-        (site / folder).mkdir()
-    all_cases = cases(presets)
-    files = {(case.page, case.name): case.file for case in all_cases}
+def template(name: str) -> Template:
+    """A file of scripts/site/."""
+    return Template((ROOT / "scripts" / "site" / name).read_text(encoding="utf-8"))
 
-    def link(page: str, values: Mapping[str, Any]) -> str:
-        return files.get((page, str(values.get("preset"))), f"{page}.html")
 
-    wheel = browser.write_wheel(site)
-    browser.write_records(site)
-    for case in all_cases:
-        ran = run(case, link)
-        siblings = [other for other in all_cases if other.page == case.page]
-        (site / case.file).write_text(static.page(ran, case, siblings), encoding="utf-8")
-        if not case.name and case.page in IN_BROWSER:
-            (site / LIVE / case.file).write_text(browser.page(ran, case, wheel), encoding="utf-8")
-    for page, stub in browser.stubs(set(PAGES) - set(IN_BROWSER)).items():
-        (site / LIVE / f"{page}.html").write_text(stub, encoding="utf-8")
-    for page in PAGES:
-        (site / JUPYTER / f"{page}.ipynb").write_text(jupyter.page(page), encoding="utf-8")
-    (site / "index.html").write_text(index.page(all_cases, site / "assets"), encoding="utf-8")
-    return all_cases
+def sources(folder: Path) -> Path:
+    """A new folder for `marimo export`: pages, this package, and the records where a browser asks for them."""
+    shutil.copytree(ROOT / "notebooks", folder, ignore=shutil.ignore_patterns("public", "__*__"))
+    shutil.copytree(ROOT / "c128a", folder / "c128a", ignore=shutil.ignore_patterns("__pycache__"))
+    data = shutil.copytree(ROOT / "data", folder / "public" / "data")
+    names = sorted(path.stem for path in data.glob("*.json"))
+    (data / "names.json").write_text(json.dumps(names), encoding="utf-8")  # a browser cannot list a folder
+    for page in folder.glob("*.py"):
+        page.write_text(NEEDED.sub(IN_A_BROWSER, page.read_text(encoding="utf-8"), count=1), encoding="utf-8")
+    return folder
+
+
+def export(pages: Path, kind: str, page: str, to: Path, *options: str) -> str:
+    """What `marimo export` writes; raises SystemExit where it or a cell of the page fails. to: the file."""
+    command = [sys.executable, "-m", "marimo", "--log-level", "ERROR", "export", kind, f"{page}.py"]
+    done = subprocess.run(
+        [*command, "--output", str(to), "--no-sandbox", *options],
+        cwd=pages,
+        env={**os.environ, "C128A_SITE": "1", "UV": find_uv_bin()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"page {page} was not exported as {kind}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
+    return to.read_text(encoding="utf-8")
+
+
+def with_bar(html: str, *links: str, parts: tuple[str, ...]) -> str:
+    """A page under a bar of links. parts: files of scripts/site/ that belong into its head."""
+    head = "".join(template(name).template for name in parts)
+    bar = f'<nav id="site-bar" aria-label="Site">{" ".join(links)}</nav>'
+    return html.replace("</head>", f"{head}</head>", 1).replace("<body>", f"<body>{bar}", 1)
+
+
+def live(pages: Path, page: str, site: Path) -> None:
+    """Write a page that computes in the browser, and add what it takes along to the site."""
+    folder = pages.with_name(page)
+    html = export(pages, "html-wasm", page, folder / "index.html", "--execute")
+    shutil.copytree(folder, site, dirs_exist_ok=True)  # the same front end each time, and a wheel of its own
+    html = PINNED.sub(r"\1", BESIDE.sub(r"\1../", html))
+    links = ['<a href="../index.html">All pages</a>', f'<a href="../{page}.html">Recorded page</a>']
+    html = with_bar(html, *links, "Python comes from the network; until then see the recording.", parts=("bar.html",))
+    (site / "live").mkdir(exist_ok=True)
+    (site / "live" / f"{page}.html").write_text(html, encoding="utf-8")
+
+
+def recorded(pages: Path, page: str, site: Path, presets: list[str]) -> str:
+    """Write a page as it opens and in each of its cases, and for Jupyter; its card in the index."""
+    export(pages, "ipynb", page, site / "notebooks" / f"{page}.ipynb")
+    forms = [f'<a href="notebooks/{page}.ipynb" download>for Jupyter</a>']
+    if page in IN_BROWSER:
+        forms.insert(0, f'<a href="live/{page}.html">live in the browser</a>')
+    cases = {f"{page}.html": "As it opens"} | {f"{page}-{name}.html": escape(PRESETS[name].title) for name in presets}
+    for file, name in zip(cases, [None, *presets], strict=True):
+        preset = ["--", "--preset", name] if name else []
+        html = FRONT_END.sub(".", export(pages, "html", page, site / file, "--no-include-code", *preset))
+        links = [
+            f'<a href="{other}"{" aria-current=page" if other == file else ""}>{title}</a>'
+            for other, title in cases.items()
+        ]
+        home = '<a href="index.html">All pages</a>'
+        html = with_bar(html, home, "Recorded:", *links, "Also:", *forms, parts=("bar.html", "still.html"))
+        (site / file).write_text(html, encoding="utf-8")
+    text = (pages / f"{page}.py").read_text(encoding="utf-8")
+    told = {field: escape(said) for field, said in re.findall(r'^# (title|description) = "(.+)"$', text, re.M)}
+    items = "".join(f'<li><a href="{file}">{title}</a></li>' for file, title in cases.items())
+    return template("card.html").substitute(told, file=f"{page}.html", cases=items, forms=" · ".join(forms))
+
+
+def build(work: Path, presets: list[str]) -> Path:
+    """Write the site into a folder below `work`, which takes what is needed on the way too."""
+    pages, site = sources(work / "sources"), work / "site"
+    for page in IN_BROWSER:
+        live(pages, page, site)
+    (site / "CLAUDE.md").unlink(missing_ok=True)  # for those who work on marimo's front end
+    cards = [recorded(pages, page, site, presets if page == IN_PRESETS else []) for page in PAGES]
+    fonts = {"lora": "Lora-*", "regular": "PTSans-Regular-*", "bold": "PTSans-Bold-*"}
+    files = {name: next((site / "assets").glob(f"{pattern}.woff2")).name for name, pattern in fonts.items()}
+    index = template("index.html").substitute(files, cards="".join(cards))
+    (site / "index.html").write_text(index, encoding="utf-8")
+    (site / MARKER).write_text("scripts/build_site.py wrote this folder and may replace it.\n", encoding="utf-8")
+    return site
+
+
+def refuse_a_foreign(folder: Path) -> None:
+    """Raise SystemExit, with status 2, where there is something that this script did not write."""
+    empty = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not empty and not (folder / MARKER).is_file():
+        print(f"{folder} is left alone: it is there, and is no site of this workbook (no {MARKER})", file=sys.stderr)
+        raise SystemExit(2)
 
 
 def main() -> int:
-    """Build, and say how much it is."""
+    """Build, and put the site in its place."""
     parser = argparse.ArgumentParser(description="Write the workbook as static files.")
     parser.add_argument("site", type=Path, nargs="?", default=Path("site"), help="the folder to write; default: site")
-    parser.add_argument("--presets", nargs="*", choices=list(PRESETS), default=list(PRESETS), help="cases a page")
+    parser.add_argument("--presets", nargs="*", choices=list(PRESETS), default=list(PRESETS), help="cases of page 1")
     options = parser.parse_args()
-    # marimo warns, several times a page, that it makes no use of the title in the page's header.
-    logging.getLogger("marimo").addFilter(lambda record: "script metadata is ignored" not in record.getMessage())
-    began = time.monotonic()
-    made = build(options.site, tuple(options.presets))
-    size = sum(path.stat().st_size for path in options.site.rglob("*") if path.is_file())
-    print(f"{options.site}: {len(made)} recorded pages, {size / 1e6:.0f} MB, {time.monotonic() - began:.0f} s")
+    site = options.site.resolve()
+    refuse_a_foreign(site)
+    site.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{site.name}-", dir=site.parent))
+    try:
+        new = build(work, options.presets)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # two folders get new names from here on: both or neither
+        refuse_a_foreign(site)
+        if site.exists():
+            site.rename(work / "old")
+        new.rename(site)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+    print(f"{options.site}: {size / 1e6:.0f} MB; serve it with python -m http.server --directory {options.site}")
     return 0
 
 

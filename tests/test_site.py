@@ -1,16 +1,23 @@
-"""The workbook as files: complete, linked within itself, and computing without torch from what it carries along."""
+"""The workbook as files: complete, linked within itself, computing from what it carries along, and never in the way."""
 
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from tests.support.pages import run_each
 from tests.support.site import LIVE, PAGES, PRESET, ROOT
+
+pytest.importorskip("uv", reason="uv is not installed")
+
+from scripts import build_site
 
 
 class Addresses(HTMLParser):
@@ -19,61 +26,86 @@ class Addresses(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.found: list[str] = []
-        self.links: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.found += [given[name] for name in ("href", "src") if given.get(name)]
-        self.links += [given["href"]] if tag == "a" and given.get("href") else []
+        self.found += [value for name, value in attrs if name in ("href", "src") and value]
 
 
-def recorded(site: Path) -> list[Path]:
-    return sorted(path for path in site.glob("0*.html"))
+def build(site: Path, *options: str, **how) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "scripts/build_site.py", str(site), *options], cwd=ROOT, text=True, **how)
+
+
+# ------------------------------------------------------------------------------------------------- the folder
+
+
+def test_a_folder_of_another_is_refused_even_where_it_holds_assets(tmp_path):
+    kept = tmp_path / "site" / "assets" / "kept.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    refused = build(tmp_path / "site", stderr=subprocess.PIPE)
+    assert "left alone" in refused.communicate(timeout=60)[1]
+    assert refused.returncode == 2
+    assert kept.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [tmp_path / "site"]
+
+
+def test_one_ctrl_c_ends_a_build_and_leaves_the_old_site_whole(tmp_path):
+    old = tmp_path / "site"
+    old.mkdir()
+    (old / build_site.MARKER).touch()
+    (old / "index.html").write_text("old")
+    building = build(old)
+    while not list(tmp_path.glob(".site-*/sources/public/data/names.json")):
+        assert building.poll() is None
+        time.sleep(0.05)
+    building.send_signal(signal.SIGINT)
+    assert building.wait(20) == 130
+    assert list(tmp_path.iterdir()) == [old]
+    assert (old / "index.html").read_text() == "old"
+
+
+def test_a_site_of_ours_is_replaced_as_a_whole(tmp_path, monkeypatch):
+    def new(work, presets):
+        (work / "site").mkdir()
+        (work / "site" / "new").touch()
+        assert [path.name for path in old.iterdir()] == [build_site.MARKER]
+        return work / "site"
+
+    old = tmp_path / "site"
+    old.mkdir()
+    (old / build_site.MARKER).touch()
+    monkeypatch.setattr(build_site, "build", new)
+    monkeypatch.setattr(build_site.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["build_site.py", str(old)])
+    assert build_site.main() == 0
+    assert list(tmp_path.rglob("*")) == [old, old / "new"]
+
+
+# ---------------------------------------------------------------------------------------------- what is in it
 
 
 def test_the_index_links_every_page_in_every_form(site):
-    links = Addresses((site / "index.html").read_text()).links
+    links = Addresses((site / "index.html").read_text()).found
+    assert f"01_width-{PRESET}.html" in links
     for page in PAGES:
         assert f"{page}.html" in links
-        assert f"{page}-{PRESET}.html" in links
         assert f"notebooks/{page}.ipynb" in links
     assert [page for page in PAGES if f"live/{page}.html" in links] == LIVE
 
 
-def test_every_address_is_relative_and_leads_to_a_file(site):
-    for path in [site / "index.html", *recorded(site), *(site / "live").glob("*.html")]:
-        for address in Addresses(path.read_text()).found:
+def test_every_address_is_relative_and_leads_to_a_file_and_no_file_names_a_place_on_this_machine(site):
+    for path in [*site.glob("*.html"), *site.glob("live/*.html")]:
+        text = path.read_text()
+        for address in Addresses(text).found:
             assert not re.match(r"[a-z]+:|/", address), f"{path.name} points at {address}"
             assert (path.parent / address).is_file(), f"{path.name} points at {address}"
+        assert str(ROOT) not in text and str(site) not in text, path.name
 
 
-def test_a_folder_that_is_no_site_is_left_alone(tmp_path):
-    pytest.importorskip("marimo", reason="marimo is not installed")
-    kept = tmp_path / "kept.txt"
-    kept.write_text("mine")
-    done = subprocess.run(
-        [sys.executable, "scripts/build_site.py", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode != 0 and "it is left alone" in done.stderr
-    assert kept.read_text() == "mine"
-
-
-def test_a_page_links_to_the_same_case_of_the_next_page(site):
-    assert f"02_layout-{PRESET}.html" in (site / f"01_width-{PRESET}.html").read_text()
-    assert f"02_layout-{PRESET}.html" not in (site / "03_kernel.html").read_text()
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_case_is_recorded_with_its_settings(site, page):
-    default, case = (site / f"{page}.html").read_text(), (site / f"{page}-{PRESET}.html").read_text()
-    assert "c128a-lead" in case
+def test_a_case_is_recorded_with_its_settings(site):
+    default, case = (site / "01_width.html").read_text(), (site / f"01_width-{PRESET}.html").read_text()
     assert len(re.findall("70,?000", case)) > len(re.findall("70,?000", default))
-
-
-def test_no_file_names_a_place_on_this_machine(site):
-    for path in [*site.glob("*.html"), *site.glob("live/*"), *site.glob("notebooks/*")]:
-        assert str(ROOT) not in path.read_text(), path.name
 
 
 def test_the_records_lie_where_a_browser_looks_for_them(site):
@@ -81,24 +113,11 @@ def test_the_records_lie_where_a_browser_looks_for_them(site):
         assert json.loads((site / "public" / "data" / path.name).read_text()) == json.loads(path.read_text())
 
 
-def test_the_wheel_holds_the_package_and_asks_for_no_torch(site):
-    (wheel,) = (site / "public" / "wheels").glob("*.whl")
-    with zipfile.ZipFile(wheel) as packed:
-        names = packed.namelist()
-        metadata = next(packed.read(name).decode() for name in names if name.endswith("METADATA"))
-    assert {f"c128a/{path.name}" for path in (ROOT / "c128a").glob("*.py")} <= set(names)
-    assert "Requires-Dist" not in metadata
-    for page in LIVE:
-        code = json.loads(re.search(r'notebookCode: (".*")', (site / "live" / f"{page}.html").read_text()).group(1))
-        assert f"c128a @ ../public/wheels/{wheel.name.replace('+', '%2B')}" in code
-        assert "torch" not in code.split("# ///")[1]
-
-
 # A process like the browser's: its package is the wheel, its records come through pyodide's open_url, and there is
 # neither torch nor triton nor filelock. sys.platform tells the package where it is, once marimo has been imported.
-IN_BROWSER = """
+IN_A_BROWSER = """
 import io, runpy, sys, types
-import marimo, altair, pandas
+import marimo, altair, pandas, yaml
 site, page, wheel = sys.argv[1:]
 for missing in ("torch", "triton", "filelock"):
     sys.modules[missing] = None
@@ -106,10 +125,7 @@ asked = []
 def open_url(address):
     assert address.startswith("https://host/a/path/public/"), address
     asked.append(address.removeprefix("https://host/a/path/public/"))
-    try:
-        return io.StringIO(open(f"{site}/public/{asked[-1]}").read())
-    except FileNotFoundError:
-        return io.StringIO("<!doctype html><h1>404</h1>")
+    return io.StringIO(open(f"{site}/public/{asked[-1]}").read())
 sys.modules["pyodide.http"] = types.SimpleNamespace(open_url=open_url)
 sys.modules["js"] = types.SimpleNamespace(location="https://host/a/path/assets/worker-1.js")
 sys.path.insert(0, wheel)
@@ -124,13 +140,19 @@ print("asked", sorted(asked))
 
 
 @pytest.mark.parametrize("page", LIVE)
-def test_a_page_computes_from_the_wheel_without_torch(site, page):
-    (wheel,) = (site / "public" / "wheels").glob("*.whl")
+def test_a_page_computes_from_its_wheel_without_torch(site, page):
+    code = json.loads(re.search(r'notebookCode: (".*")', (site / "live" / f"{page}.html").read_text()).group(1))
+    needs = json.loads(re.search(r"^# dependencies = (\[.*\])$", code, re.M).group(1))
+    wheel = site / needs.pop().removeprefix("c128a @ ../").replace("%2B", "+")
+    assert sorted(needs) == ["altair", "marimo", "pandas", "pyyaml"]  # of any version
+    with zipfile.ZipFile(wheel) as packed:
+        metadata = next(packed.read(name).decode() for name in packed.namelist() if name.endswith("METADATA"))
+    assert "Requires-Dist" not in metadata
     source = site.parent / f"{page}.py"
-    source.write_text((ROOT / "notebooks" / f"{page}.py").read_text())
-    (site.parent / "head.html").write_text("")
+    source.write_text(code)
+    (site.parent / "head.html").touch()
     done = subprocess.run(
-        [sys.executable, "-c", IN_BROWSER, str(site), str(source), str(wheel)],
+        [sys.executable, "-c", IN_A_BROWSER, str(site), str(source), str(wheel)],
         cwd=site.parent,
         capture_output=True,
         text=True,
@@ -141,3 +163,24 @@ def test_a_page_computes_from_the_wheel_without_torch(site, page):
     assert 'href="04_timing.html?' in done.stdout  # links lead to files, not to the gallery
     if page == "06_deployment":
         assert all(f"data/{path.name}" in done.stdout for path in (ROOT / "data").glob("h200-*.json"))
+
+
+# Runs each code cell as Jupyter does, and shows the value of its last expression.
+JUPYTER = """
+import ast, json, os, sys
+os.environ.pop("PYTEST_CURRENT_TEST", None)  # by it marimo takes this process for a test of its own
+names = {"__name__": "__main__"}
+for cell in json.load(open(sys.argv[1]))["cells"]:
+    if cell["cell_type"] == "code":
+        body = ast.parse("".join(cell["source"])).body
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), cell["id"], "exec"), names)
+        if last:
+            value = eval(compile(ast.Expression(last.value), cell["id"], "eval"), names)
+            print(getattr(value, "text", value))
+"""
+
+
+def test_a_page_for_jupyter_runs_from_top_to_bottom_outside_of_marimo(site):
+    for page, ran in zip(PAGES, run_each(JUPYTER, [[f"{site}/notebooks/{page}.ipynb"] for page in PAGES]), strict=True):
+        assert "c128a-lead" in ran.text(), page

@@ -1,1 +1,0 @@
-"""The parts of `make site`: run the pages, write them as files, and link them."""
