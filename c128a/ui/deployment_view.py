@@ -139,7 +139,7 @@ def help_line(name: str) -> str:
     """What a release does with the rows, and the units of the controls, as small Markdown.
 
     >>> help_line("0.28.0").splitlines()[0]
-    '<small>0.28.0: fixed width, row stride of the buffer. PR #51318: the full width again, after the revert.<br>'
+    '<small>0.28.0: fixed width, row stride of the buffer. PR #51318: every step builds the full width.<br>'
     """
     said = ""
     for release in RELEASES:

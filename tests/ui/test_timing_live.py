@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from c128a import live
+from c128a.bench import timing
 from c128a.records import load
 from c128a.ui import timing_cell, timing_live
 from c128a.ui.timing_data import TimingCase
@@ -129,7 +129,7 @@ def test_the_tables_give_a_variant_one_name_whether_it_is_live_or_recorded():
 
 @pytest.fixture
 def own_lock(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(timing, "LOCK_FOLDERS", (tmp_path,))
 
 
 def run(request, before=None):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from c128a import backend
-from c128a.bench import __main__ as bench
+from c128a.bench import runner as bench
 from c128a.bench import records, timing
 from c128a.tiles import tile_shape
 
@@ -149,3 +149,8 @@ class TestOut:
         assert len(capsys.readouterr().err.splitlines()) == 1
         assert out.read_text() == "old"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["locks", "mine.json"]
+
+
+def test_what_a_fresh_process_runs_can_be_found_by_it():
+    # A spawned process imports no __main__ of a package: the function must be known by the name of another module.
+    assert bench.measure.__module__ == "c128a.bench.runner"

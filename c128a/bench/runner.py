@@ -1,0 +1,227 @@
+"""The one runner for every timing: `python -m c128a.bench`. Prints a table and writes one JSON record.
+
+    python -m c128a.bench builder --out data/h200-builder.json      the builder in every cell, packed and pitched
+    python -m c128a.bench combine --out data/h200-combine.json      the prefill combine in both forms
+    python -m c128a.bench host --out data/h200-host.json            host time of one build, part by part
+    python -m c128a.bench tiles --out data/h200-tiles.json          the builder's tile shapes against each other
+    python -m c128a.bench builder --cell 0,8192,32768               one cell: decode rows, prefill tokens, length
+    python -m c128a.bench builder --compare package.module:function another function with the report's signature
+
+Each cell is checked against the reference on the very inputs that are timed. The whole is measured anew in several
+fresh processes, since a time differs more from process to process than within one. The columns of a record are those
+of c128a.bench.records. Exit status: 1 where there is no GPU, 2 for arguments, a file or a module that cannot be used,
+and for a run that was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from c128a import backend
+from c128a.bench import cases, records, timing
+from c128a.bench.cases import Row, Timed
+from c128a.bench.provenance import clocks, command_line, provenance
+from c128a.case import MAX_MODEL_LEN, Case
+from c128a.tiles import tile_shape
+
+Measured = tuple[Row, list[float]]  # what was timed, and its samples in one process, in microseconds
+RESERVED = 4 * 2**20  # bytes; the longest record so far has less than half of that
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one process measures; `cells` is empty for all of the sheet."""
+
+    sheet: str
+    cells: tuple[Case, ...]
+    repeats: int
+    cold: bool
+    compare: str | None = None
+
+
+def measure(work: Work) -> tuple[list[Measured], dict[str, str]]:
+    """Measure everything once, in this process, on the current GPU; and its clocks right after."""
+    if work.sheet == "host":
+        timed = cases.host()
+        samples = timing.host_times([each.call for each in timed], repeats=work.repeats)
+        return [(each.facts, own) for each, own in zip(timed, samples, strict=True)], clocks()
+    return list(_kernels(work)), clocks()
+
+
+def _kernels(work: Work) -> Iterator[Measured]:
+    make: Callable[[Case], list[Timed]]
+    if work.sheet == "builder":
+        make, every = partial(cases.builder, compare=_function(work.compare)), cases.CELLS
+    elif work.sheet == "combine":
+        make, every = cases.combine, cases.COMBINE_CELLS
+    else:
+        make, every = cases.tiles, cases.CELLS
+    for case in work.cells or every:
+        timed = make(case)
+        for cache, measured in (("warm", timing.warm_times), ("cold", timing.cold_times)):
+            kept = [each for each in timed if cache == "warm" or (each.cold and work.cold)]
+            if kept:
+                samples = measured([each.call for each in kept], repeats=work.repeats)
+                yield from (({**each.facts, "cache": cache}, own) for each, own in zip(kept, samples, strict=True))
+
+
+def _function(name: str | None) -> cases.Build | None:
+    """The function MODULE:FUNCTION; raises ValueError where there is none."""
+    if name is None:
+        return None
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"--compare is {name!r}; it must be MODULE:FUNCTION: {error}") from None
+    if not callable(found):
+        raise ValueError(f"--compare is {name!r}; it must be MODULE:FUNCTION, not {type(found).__name__}")
+    return found
+
+
+def in_fresh_processes(work: Work, processes: int) -> tuple[list[Row], dict[str, str]]:
+    """Measure in so many processes, one after another, and pool what they found; and the clocks after the last."""
+    runs: list[list[Measured]] = []
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        for at in range(processes):
+            start = time.monotonic()
+            measured, clock = pool.submit(measure, work).result()
+            runs.append(measured)
+            print(f"process {at + 1} of {processes}: {time.monotonic() - start:.0f} s", flush=True)
+    return pooled(runs), clock
+
+
+def pooled(runs: Sequence[Sequence[Measured]]) -> list[Row]:
+    """One row a measurement from the runs of several processes, which measured the same in the same order."""
+    rows = []
+    for measured in zip(*runs, strict=True):
+        facts = measured[0][0]
+        if any(other != facts for other, _ in measured):
+            raise ValueError(f"the processes measured different things: {[other for other, _ in measured]}")
+        samples = [own for _, own in measured]
+        resolution = timing.RESOLUTION_US[facts.get("cache", "host")]
+        rows.append(facts | timing.summary(samples) | timing.prediction(samples, resolution))
+    return rows
+
+
+PAIRS = {"builder": ("row_loop_adaptive", "tiled"), "combine": ("from_rows_adaptive", "from_positions")}
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The table printed last: in every cell the new form against the released one and against the floor."""
+    sheet = rows[0]["sheet"]
+    if sheet == "host":
+        return "\n".join(f"{row['variant']:60} {row['us']:8.2f} µs, one more process: {_between(row)}" for row in rows)
+    cells: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        if row["cache"] == "warm":
+            cells.setdefault((row["cell"], row["layout"]), {})[row["variant"]] = row
+    if sheet == "tiles":
+        return "\n".join(f"{cell:34} {_fastest(by.values())}" for (cell, _), by in cells.items())
+    base, new = PAIRS[sheet]
+    lines = [f"{'cell':34} {'layout':8} {'width':>6} {base:>18} {new:>14} {'floor':>7} {'ratio':>6} {'to floor':>8}"]
+    ratios: dict[str, list[float]] = {}
+    for (cell, layout), by in cells.items():
+        row, before, floor = by[new], by[base]["us"], by["fill"]["us"] * by[new]["scale"]
+        ratio = before / row["us"]
+        ratios.setdefault(layout, []).append(ratio)
+        lines.append(
+            f"{cell:34} {layout:8} {row['width']:6,} {before:18.2f} {row['us']:14.2f} {floor:7.2f} {ratio:6.2f} "
+            f"{row['us'] / floor:8.2f}  one more process: {_between(row)}"
+        )
+    for layout, of_layout in ratios.items():
+        said = f"geometric mean {geometric_mean(of_layout):.2f}, least {min(of_layout):.2f}, {len(of_layout)} cells"
+        lines.append(f"{layout} {base} / {new}: {said}".strip())
+    return "\n".join(lines)
+
+
+def _between(row: Row) -> str:
+    return f"{row['low']:.2f}-{row['high']:.2f}"
+
+
+def _fastest(rows: Any) -> str:
+    shapes = sorted((row for row in rows if "tile" in row), key=lambda row: row["us"])
+    tile = list(tile_shape(shapes[0]["decode"] + shapes[0]["prefill"], shapes[0]["width"]))
+    chosen = next(row["us"] for row in shapes if row["tile"] == tile)
+    best = ", ".join(f"{row['variant']} {row['us']:.2f} ({_between(row)})" for row in shapes[:3])
+    return f"{chosen:6.2f}, {chosen / shapes[0]['us']:.2f} × the fastest: {best}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m c128a.bench", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("sheet", choices=["builder", "combine", "host", "tiles"])
+    parser.add_argument("--cell", action="append", metavar="DECODE,PREFILL,LENGTH", help="only this cell (repeatable)")
+    parser.add_argument("--processes", type=int, default=8, help="fresh processes that measure it all (default 8)")
+    parser.add_argument("--repeats", type=int, default=9, help="samples a measurement and process (default 9)")
+    parser.add_argument("--no-cold", action="store_true", help="leave out the measurements with a cold L2")
+    parser.add_argument("--compare", metavar="MODULE:FUNCTION", help="time a function with the report's signature too")
+    parser.add_argument("--out", type=Path, help="write the record here")
+    options = parser.parse_args(argv)
+    least, most = timing.PROCESSES
+    if not least <= options.processes <= most:
+        parser.error(f"--processes is {options.processes}; it must be between {least} and {most}: fewer show no spread")
+    if options.repeats < 3:
+        parser.error(f"--repeats is {options.repeats}; it must be at least 3")
+    if options.compare and options.sheet != "builder":
+        parser.error(f"--compare is {options.compare!r}; only the sheet builder compares")
+    if options.cell and options.sheet == "host":
+        parser.error("--cell is given; the sheet host has one case of its own")
+    try:
+        work_cells = tuple(_cell(text, options.sheet) for text in options.cell or [])
+        _function(options.compare)
+    except ValueError as error:
+        parser.error(str(error))
+    if backend.INTERPRET or not backend.HAS_GPU:
+        print(f"{parser.prog} needs an NVIDIA GPU: interpreted kernels have no meaningful times", file=sys.stderr)
+        return 1
+    work = Work(options.sheet, work_cells, options.repeats, not options.no_cold, options.compare)
+    try:
+        _run(work, options.processes, options.out)
+    except KeyboardInterrupt:
+        print(f"{parser.prog} was interrupted; nothing was written", file=sys.stderr)
+        return 2
+    except (OSError, timing.GpuBusyError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(work: Work, processes: int, out: Path | None) -> None:
+    """Measure, print the table, write the record, whose file is opened first of all."""
+    with records.whole_file(out, reserve=RESERVED) if out else nullcontext() as file:
+        facts = provenance(command_line("c128a.bench"))
+        facts |= {"processes": processes, "repeats": work.repeats}
+        with timing.device_lock(timeout_s=60):
+            rows, clock = in_fresh_processes(work, processes)
+        facts |= {f"{name}_after": value for name, value in clock.items() if name != "driver"}
+        print(summary(rows))
+        if file:
+            file.write(records.as_text(facts, rows))
+    if out:
+        print(f"wrote {out}: {len(rows)} rows")
+
+
+def _cell(text: str, sheet: str) -> Case:
+    """The cell DECODE,PREFILL,LENGTH of a sheet; raises ValueError where it is none."""
+    try:
+        decode, prefill, length = (int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--cell is {text!r}; it must be three integers, DECODE,PREFILL,LENGTH") from None
+    if decode < 0 or prefill < 0 or decode + prefill == 0 or not 1 <= length <= MAX_MODEL_LEN:
+        raise ValueError(f"--cell is {text!r}; it needs a row, and a length of 1 to {MAX_MODEL_LEN}")
+    if sheet == "combine" and (decode or not prefill):
+        raise ValueError(f"--cell is {text!r}; the combine has prefill tokens alone: 0,PREFILL,LENGTH")
+    return cases.chunk(prefill, length) if sheet == "combine" else Case.mixed(decode, prefill, length)
