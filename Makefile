@@ -16,13 +16,18 @@ $(VENV)/workbook.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+$(VENV)/site.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[site]'
 	@touch $@ $(VENV)/workbook.stamp
 
-# HEADLESS=1 opens no browser.
+$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@ $(VENV)/workbook.stamp $(VENV)/site.stamp
+
+# HEADLESS=1 opens no browser. The token, which is in the address that opens, keeps the pages of others out: marimo lets
+# a page from anywhere connect to its socket.
 workbook: $(VENV)/workbook.stamp
-	$(MARIMO) run notebooks --host 127.0.0.1 --port $(PORT) $(if $(HEADLESS),--headless)
+	$(MARIMO) run notebooks --host 127.0.0.1 --port $(PORT) --token $(if $(HEADLESS),--headless)
 
 test: $(VENV)/test.stamp
 	$(BIN)/ruff check .
@@ -32,7 +37,7 @@ test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Every page as files in site/, for any web server and without a network: see scripts/build_site.py.
-site: $(VENV)/workbook.stamp
+site: $(VENV)/site.stamp
 	$(BIN)/python scripts/build_site.py site
 
 # The pictures of the README, in docs/images/; needs Chromium.
