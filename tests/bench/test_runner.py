@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from c128a import backend
-from c128a.bench import runner as bench
 from c128a.bench import records, timing
+from c128a.bench import runner as bench
 from c128a.tiles import tile_shape
 
 COMMON = {
