@@ -1,13 +1,23 @@
 """`marimo run notebooks` shows the pages, and each opens without an error."""
 
 import re
+import shlex
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.browser
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.py"))
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
+CONNECT = """address => new Promise(done => {
+    const socket = new WebSocket(address);
+    socket.onopen = () => { socket.close(); done("open"); };
+    socket.onerror = () => done("refused");
+})"""
 
 
 def card(notebook: Path, key: str) -> str:
@@ -35,3 +45,28 @@ def test_a_page_opens_without_an_error_and_no_chart_is_cut_off_light_or_dark_at_
         assert sheet.cut_off() == [], look
     sheet.page.remove_listener("console", note)
     assert not [text for text in logged if "[Vega view] created" in text]  # see notebooks/head.html
+
+
+def test_a_page_from_elsewhere_cannot_connect_to_the_workbook_that_make_opens(browser, workbook):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    recipe = ["make", "--dry-run", "workbook", "HEADLESS=1", f"PORT={port}"]
+    _, *options = shlex.split(subprocess.check_output(recipe, cwd=ROOT, text=True).splitlines()[-1])
+    server = subprocess.Popen([sys.executable, "-m", "marimo", *options], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    context = browser.new_context()
+    try:
+        printed = next(line.split()[-1] for line in server.stdout if "URL:" in line)
+        own, other = context.new_page(), context.new_page()
+        own.goto(printed)
+        own.wait_for_selector("a[href*='file=']")
+        other.goto(workbook)  # a server without a token, at another host: 127.0.0.1 where this one is localhost
+        places = [address.split("?")[0].rstrip("/").replace("http", "ws", 1) for address in (printed, workbook)]
+        with_token, without = (f"{place}/ws?file=01_width.py&session_id=s_any" for place in places)
+        assert own.evaluate(CONNECT, with_token) == "open"
+        assert other.evaluate(CONNECT, with_token) == "refused"
+        assert own.evaluate(CONNECT, without) == "open"  # anyone's page can: this is what the token is for
+    finally:
+        context.close()
+        server.terminate()
+        server.wait(10)

@@ -16,7 +16,6 @@ from tests.support.site import LIVE, PAGES, PRESET
 
 pytestmark = pytest.mark.browser
 
-# What a page that computes in a browser may ask: hosts that marimo's own front end names, and none of ours.
 FRONT_END = Path(marimo.__file__).parent / "_static"
 CHARTS = """() => {
     const within = root => [...root.querySelectorAll('svg'),
@@ -27,6 +26,7 @@ CHARTS = """() => {
 
 @cache
 def front_end() -> list[str]:
+    """What marimo's own front end says: a page that computes may ask the hosts that are named there."""
     return [path.read_text(encoding="utf-8", errors="replace") for path in FRONT_END.rglob("*.js")]
 
 
@@ -102,11 +102,11 @@ def visit(tab):
     return tab
 
 
-@pytest.mark.parametrize("file", [*(f"{page}.html" for page in PAGES), f"02_layout-{PRESET}.html"])
+@pytest.mark.parametrize("file", [*(f"{page}.html" for page in PAGES), f"01_width-{PRESET}.html"])
 def test_a_recorded_page_is_whole_without_a_network(visit, file):
     visit.open(file)
     visit.page.wait_for_function(f"({CHARTS})() > 0")
-    assert visit.page.get_by_role("navigation", name="Cases").get_by_role("link", name="All pages").is_visible()
+    assert visit.page.get_by_role("navigation", name="Site").get_by_role("link", name="All pages").is_visible()
     assert visit.outside == set()
     assert visit.errors == []
 
@@ -135,17 +135,15 @@ def test_hover_writes_the_values_of_a_chart_out(visit):
     assert "524,416" in tip.inner_text()  # three quarters of all lengths lie where the width is the capacity
 
 
-def test_links_lead_through_the_pages_and_keep_the_case(visit):
+def test_links_lead_through_the_pages(visit):
     visit.open("index.html", "ul.cards")
     visit.page.get_by_role("list", name="1 · How wide must a row be?").get_by_text("Model length 70,000").click()
     visit.page.wait_for_selector(".c128a-lead")
-    assert "At 70,000 tokens" in visit.page.locator(".c128a-lead").inner_text()
-    visit.page.get_by_role("link", name="Layout").click()
-    visit.page.wait_for_url(f"**/02_layout-{PRESET}.html")
-    visit.page.get_by_role("navigation", name="Cases").get_by_role("link", name="Default").click()
-    visit.page.wait_for_url("**/02_layout.html")
-    visit.page.get_by_role("link", name="Review").click()
-    visit.page.wait_for_url("**/05_review.html")
+    assert "70,000 tokens" in visit.page.locator(".c128a-lead").inner_text()
+    for link, file in (("As it opens", "01_width"), ("Layout", "02_layout"), ("Review", "05_review")):
+        visit.page.get_by_role("link", name=link, exact=True).click()
+        visit.page.wait_for_url(f"**/{file}.html")
+        visit.page.wait_for_selector(".c128a-lead")
     visit.page.get_by_role("link", name="All pages").click()
     visit.page.wait_for_url("**/index.html")
     assert (visit.outside, visit.errors) == (set(), [])
@@ -189,8 +187,3 @@ def test_a_page_that_computes_shows_its_recording_until_the_runtime_has_come(vis
     named = {host for host in visit.outside if any(host in text for text in front_end())}
     assert visit.outside and visit.outside == named
     assert [text for text in visit.errors if text.startswith(f"failed: {visit.address}")] == []
-
-
-def test_a_page_that_cannot_compute_there_leads_on_to_its_recording(visit):
-    visit.open("live/04_timing.html")
-    assert visit.page.url == f"{visit.address}/04_timing.html"
