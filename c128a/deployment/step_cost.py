@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from c128a.account.step import MODELS
 from c128a.case import COMPRESS_RATIO as RATIO
-from c128a.claims.account import MODELS
 from c128a.deployment.findings import Setup
 from c128a.measured import Estimate, Point, Series, UnmeasuredError
 from c128a.records import Record
