@@ -51,7 +51,7 @@ def test_a_page_from_elsewhere_cannot_connect_to_the_workbook_that_make_opens(br
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    recipe = ["make", "--dry-run", "workbook", "HEADLESS=1", f"PORT={port}"]
+    recipe = ["make", "--no-print-directory", "--dry-run", "workbook", "HEADLESS=1", f"PORT={port}"]
     _, *options = shlex.split(subprocess.check_output(recipe, cwd=ROOT, text=True).splitlines()[-1])
     server = subprocess.Popen([sys.executable, "-m", "marimo", *options], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     context = browser.new_context()
