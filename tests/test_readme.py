@@ -18,6 +18,12 @@ def test_every_file_that_the_readme_links_exists():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_every_test_that_the_incident_list_names_exists():
+    named = set(re.findall(r"test_\w+\.py", (ROOT / "docs" / "incidents.md").read_text(encoding="utf-8")))
+    assert len(named) >= 4
+    assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
+
+
 def test_both_commands_of_the_readme_are_targets_of_the_makefile():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^    make (\w+)", README, re.M):
