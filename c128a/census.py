@@ -78,13 +78,11 @@ def predicted() -> list[Count]:
 
 
 def measured() -> list[Count]:
-    """The same counted on a GPU: variants in Triton's cache, and variants held by `c128a.compiled`."""
+    """The same counted on a GPU: variants in Triton's cache, and variants loaded by `c128a.kernel`."""
     import torch
 
-    from c128a import compiled
-    from c128a.build import build_c128a_topk_metadata
-    from c128a.kernel import row_loop_specialised
-    from c128a.launch import ROW_LOOP_STEP
+    from c128a.kernel import ROW_LOOP_STEP, loaded_variants, row_loop_specialised
+    from c128a.metadata import build_c128a_topk_metadata
 
     device = torch.cuda.current_device()
     decode = torch.empty(64, 8192, dtype=torch.int32, device="cuda")
@@ -93,7 +91,7 @@ def measured() -> list[Count]:
     requests = torch.zeros(64, dtype=torch.int32, device="cuda")
     slots = torch.zeros(64, dtype=torch.int64, device="cuda")
     positions = torch.full((65,), 1000, dtype=torch.int64, device="cuda")
-    before = set(compiled.held_variants())
+    before = set(loaded_variants())
     counts: dict[str, Count] = {}
     for case in sweep():
         table = torch.zeros(2, case.table_stride, dtype=torch.int32, device="cuda")
@@ -108,6 +106,6 @@ def measured() -> list[Count]:
             tokens, 128, case.num_decode, requests, table, 2, slots, decode, lens, prefill, case.width
         )
         naive = len(row_loop_specialised.device_caches[device][0])
-        ours = len(set(compiled.held_variants()) - before)
+        ours = len(set(loaded_variants()) - before)
         counts[case.step] = Count(case.step, naive, ours)
     return list(counts.values())

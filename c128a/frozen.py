@@ -18,8 +18,8 @@ import torch
 import triton
 import triton.language as tl
 
-from c128a.builder import C128AMetadata, C128AMetadataBuilder
 from c128a.layout import RowLayout
+from c128a.metadata import C128AMetadata, C128AMetadataBuilder
 from c128a.width import reachable_widths
 
 READ_STEP = 1024  # columns a program of the reader

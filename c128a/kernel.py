@@ -1,6 +1,6 @@
-"""The Triton kernels that write C128A index rows: `row_loop` and `tiled`.
+"""The Triton kernels that write C128A index rows, and how a kernel is compiled and launched.
 
-    row_loop    the report's shape: one program a row, which walks the width in steps of STEP columns
+    row_loop    the report's shape: one program a row, which walks the width in steps of ROW_LOOP_STEP columns
     tiled       a 2-D grid: one program writes ROWS rows × COLS columns, decode groups first, prefill groups after them
 
 Both write the same cells (see reference.py for the definition) and guard the same reads: a request outside the table,
@@ -8,23 +8,35 @@ a column the table lacks and a negative block number give -1 and read nothing.
 
 Only dtypes and constexprs may choose a compiled variant. Triton would also key a variant on each integer (equal to 1,
 a multiple of 16, other) and on each pointer's alignment; both are switched off, since token counts and table strides
-change while serving. What 16-byte stores need to know is stated once, at compilation (`TiledVariant`).
+change while serving. What 16-byte stores need to know is stated once, at compilation (`Variant`).
 """
 
 from __future__ import annotations
 
-import c128a.backend  # noqa: F401 - decides TRITON_INTERPRET before Triton is imported
+import c128a.backend as backend  # decides TRITON_INTERPRET before Triton is imported
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 from triton.language.extra.cuda import gdc_wait
 
-from c128a.compiled import VECTOR_BYTES, Signature, compile_kernel
+from c128a.layout import RowLayout
 from c128a.tiles import Tile
+
+ROW_LOOP_STEP = 1024  # columns a trip of the row loop, as in the report
+VECTOR_BYTES = 16  # the widest store of one thread
+INT32_MAX = 2**31 - 1  # sizes and strides travel to the kernels as 32-bit integers; offsets are 64-bit
+
+Launcher = Callable[..., None]  # of a kernel's tensors
+Facts = tuple[torch.dtype, torch.device, torch.Size, tuple[int, ...]]  # dtype, device, shape, stride of a tensor
 
 
 def _row_loop(
@@ -72,20 +84,11 @@ def _row_loop(
             tl.store(prefill_ptr + row * prefill_stride + column, index, mask=column < width)
 
 
-_ROW_LOOP_INTEGERS = [
-    "decode_stride",
-    "prefill_stride",
-    "compress_ratio",
-    "width",
-    "num_decode",
-    "table_stride",
-    "table_rows",
-    "table_cols",
-    "block_size",
-]
 _POINTERS = ["decode_ptr", "lens_ptr", "prefill_ptr", "positions_ptr", "requests_ptr", "table_ptr", "slots_ptr"]
+_INTEGERS = ["decode_stride", "prefill_stride", "compress_ratio", "width", "num_decode", "block_size"]
+_INTEGERS += ["table_stride", "table_rows", "table_cols"]
 
-row_loop = triton.jit(_row_loop, do_not_specialize=_ROW_LOOP_INTEGERS, do_not_specialize_on_alignment=_POINTERS)
+row_loop = triton.jit(_row_loop, do_not_specialize=_INTEGERS, do_not_specialize_on_alignment=_POINTERS)
 row_loop_specialised = triton.jit(_row_loop)  # as the released engines decorate it: for the census of variants
 
 
@@ -154,43 +157,195 @@ def tiled(
         tl.store(out, tl.where(column < n[:, None], column, -1), mask=held[:, None] & (column < width))
 
 
-_INT64_POINTERS = ("positions_ptr", "slots_ptr")
-_VECTOR = Signature(
-    _INT64_POINTERS,
-    dict.fromkeys(("decode_ptr", "prefill_ptr"), VECTOR_BYTES)
-    | dict.fromkeys(("width", "decode_stride", "prefill_stride"), VECTOR_BYTES // 4),
-)
-_SCALAR = Signature(_INT64_POINTERS, {})
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel:
+    """A kernel that is compiled and launched here: its arguments are tensors, then integers, then constants.
 
-
-@dataclass(frozen=True, slots=True)
-class TiledVariant:
-    """What tells one compiled `tiled` from another.
-
-    vector states that both output pointers lie on 16 bytes and that the width and both row strides are multiples of 4
-    elements: with it the rows are stored 16 bytes at a time. overlap lets the launch start while the kernel before it
-    ends (programmatic dependent launch): the first thing a program then does is to wait for that kernel and its writes.
+    Arguments named …_ptr are int32 tensors but for those in `int64`; the others are 32-bit integers. `vector` names the
+    addresses and the numbers of elements that must be multiples of 16 bytes for rows to be stored 16 bytes at a time.
     """
 
-    device: int
-    tile: Tile
-    compress_ratio: int
-    block_size: int
+    function: Any
+    int64: tuple[str, ...]
+    vector: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return self.function.__name__
+
+
+TILED = Kernel(
+    tiled, ("positions_ptr", "slots_ptr"), ("decode_ptr", "prefill_ptr", "width", "decode_stride", "prefill_stride")
+)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What tells one compiled kernel from another: which variants exist is decided by this and nothing else.
+
+    constants are the kernel's constexpr arguments, in its order, without the last, `overlap`: the launch may start
+    while the kernel before it ends. vector states that all which the kernel's `vector` names are such multiples.
+    """
+
+    kernel: Kernel
+    device: int  # index of the GPU
+    constants: tuple[int, ...]
+    warps: int
     vector: bool
     overlap: bool
 
-    @property
-    def constants(self) -> dict[str, int]:
-        """The constexpr arguments of `tiled`, in its order."""
-        return {
-            "RATIO": self.compress_ratio,
-            "BLOCK": self.block_size,
-            "ROWS": self.tile.rows,
-            "COLS": self.tile.cols,
-            "OVERLAP": int(self.overlap),
-        }
-
     def compile(self, target: GPUTarget | None = None) -> Any:
-        """The compiled kernel for a target; None is the current GPU."""
-        signature = _VECTOR if self.vector else _SCALAR
-        return compile_kernel(tiled, signature, self.constants, self.tile.warps, overlap=self.overlap, target=target)
+        """The compiled kernel for a target, which needs no GPU; None is the current GPU.
+
+        Raises RuntimeError where the kernels were decorated for the interpreter (TRITON_INTERPRET=1).
+        """
+        function = self.kernel.function
+        if not isinstance(function, triton.JITFunction):
+            raise RuntimeError("the kernels are interpreted in this process; set TRITON_INTERPRET=0 before it starts")
+        names = function.arg_names
+        values = (*self.constants, int(self.overlap))
+        constants = dict(zip(names[-len(values) :], values, strict=True))
+        types = {name: "*i32" if name.endswith("_ptr") else "i32" for name in names}
+        types |= dict.fromkeys(self.kernel.int64, "*i64") | dict.fromkeys(constants, "constexpr")
+        multiples = {name: VECTOR_BYTES if name.endswith("_ptr") else VECTOR_BYTES // 4 for name in self.kernel.vector}
+        hints = {(names.index(name),): [["tt.divisibility", by]] for name, by in multiples.items() if self.vector}
+        options = {"num_warps": self.warps} | ({"launch_pdl": True} if self.overlap else {})
+        return triton.compile(ASTSource(function, types, constants, hints), target=target, options=options)
+
+
+def tiled_variant(device: int, tile: Tile, compress_ratio: int, block_size: int, *, vector: bool = True) -> Variant:
+    """The variant of `tiled` for a tile, a compress ratio in tokens per entry and a block size in entries."""
+    constants = (compress_ratio, block_size, tile.rows, tile.cols)
+    return Variant(TILED, device, constants, tile.warps, vector, can_overlap(device))
+
+
+@cache
+def can_overlap(device: int) -> bool:
+    """Whether a launch may start while the kernel before it ends: on Hopper (compute capability 9.0) and later."""
+    return backend.HAS_GPU and not backend.INTERPRET and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+_loaded: dict[Variant, Any] = {}
+
+
+def loaded_variants() -> list[Variant]:
+    """The variants compiled and loaded in this process so far."""
+    return list(_loaded)
+
+
+def load(variant: Variant) -> Any:
+    """The compiled kernel of a variant, compiled and loaded on its device on first use, then kept."""
+    if variant not in _loaded:
+        with backend.kernel_lock, torch.cuda.device(variant.device):
+            if variant not in _loaded:
+                _loaded[variant] = variant.compile()
+    return _loaded[variant]
+
+
+def launcher(variant: Variant, grid: tuple[int, int, int], integers: tuple[int, ...]) -> Launcher:
+    """A function of the kernel's tensors that launches it over a grid, on the current stream of the variant's device.
+
+    Triton's ordinary launch looks at every argument to find the variant it needs, and compiles a new one when it has
+    not seen the combination; this one knows its variant. It holds no tensor.
+    """
+    tail = (*integers, *variant.constants, int(variant.overlap))
+    function = variant.kernel.function
+    if backend.INTERPRET:
+
+        def interpret(*tensors: torch.Tensor) -> None:
+            with backend.kernel_lock:
+                function[grid](*tensors, *tail)
+
+        return interpret
+
+    compiled, device, driver = load(variant), variant.device, triton.runtime.driver.active
+    run, handle, metadata = compiled.run, compiled.function, compiled.packed_metadata
+    current_device, current_stream = driver.get_current_device, driver.get_current_stream
+
+    def launch(*tensors: torch.Tensor) -> None:
+        if current_device() != device:
+            with torch.cuda.device(device):
+                return launch(*tensors)
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        run(*grid, current_stream(device), handle, metadata, None, None, None, *addresses, *tail)
+
+    return launch
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A build that passed every check of `c128a.metadata`: what it writes and how it is launched.
+
+    Its launches take the tensors in the order of `tiled`: decode rows, lens, prefill rows, positions,
+    token_to_req_indices, block_table, slot_mapping.
+    """
+
+    decode: RowLayout
+    prefill: RowLayout
+    table: tuple[int, int, int]  # row stride, rows and columns of the block table
+    compress_ratio: int  # tokens per compressed entry
+    block_size: int  # compressed entries per KV block
+    device: int  # index of the GPU
+    tile: Tile
+    vector: bool  # whether all rows start on 16 bytes
+    overlap: bool = True  # whether a launch may start while the kernel before it ends, where the GPU can
+
+    @cached_property
+    def num_tokens(self) -> int:
+        """Rows that are written, decode and prefill."""
+        return self.decode.rows + self.prefill.rows
+
+    @cached_property
+    def views(self) -> tuple[tuple[Any, Any], ...]:
+        """Shape and strides of the decode rows, of lens and of the prefill rows, each in its buffer."""
+        rows = [((each.rows, each.width), (each.row_stride, 1)) for each in (self.decode, self.prefill)]
+        return rows[0], ((self.decode.rows,), (1,)), rows[1]
+
+    @cached_property
+    def launch(self) -> Launcher:
+        """Launch `tiled`."""
+        variant = tiled_variant(self.device, self.tile, self.compress_ratio, self.block_size, vector=self.vector)
+        variant = replace(variant, overlap=variant.overlap and self.overlap)
+        decode, prefill, tile = self.decode, self.prefill, self.tile
+        groups = -(-decode.rows // tile.rows) - (-prefill.rows // tile.rows)
+        sizes = (self.num_tokens, decode.rows, decode.width, decode.row_stride, prefill.row_stride)
+        return launcher(variant, (groups, -(-decode.width // tile.cols), 1), sizes + self.table)
+
+    def launch_row_loop(
+        self, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor, *inputs: torch.Tensor
+    ) -> None:
+        """Launch `row_loop` by Triton's ordinary launch."""
+        positions, requests, table, slots = inputs
+        with backend.kernel_lock:
+            row_loop[(self.num_tokens,)](
+                decode, self.decode.row_stride, lens, prefill, self.prefill.row_stride, positions, self.compress_ratio,
+                self.decode.width, self.decode.rows, requests, table, *self.table, self.block_size, slots,
+                STEP=ROW_LOOP_STEP,
+            )  # fmt: skip
+
+
+def facts(tensor: torch.Tensor) -> Facts:
+    """What is checked of a tensor before a launch; raises AttributeError for what is no tensor."""
+    return tensor.dtype, tensor.device, tensor.shape, tensor.stride()
+
+
+def check_tensor(name: str, tensor: Facts, dtype: torch.dtype, dimensions: int, device: torch.device) -> None:
+    """Raise TypeError for another dtype and ValueError for another device, other dimensions or a strided last one."""
+    given, where, shape, stride = tensor
+    if given != dtype:
+        raise TypeError(f"{name} is {given}; it must be {dtype}")
+    if where != device:
+        raise ValueError(f"{name} is on {where}, another tensor on {device}; all tensors must be on one device")
+    if len(shape) != dimensions:
+        raise ValueError(f"{name} has shape {tuple(shape)}; it must have {dimensions} dimension(s)")
+    if shape[-1] > 1 and stride[-1] != 1:
+        raise ValueError(f"{name} has strides {stride}; its last dimension must be contiguous (stride 1)")
+    if stride[0] > INT32_MAX:
+        raise ValueError(f"{name} has a row stride of {stride[0]}; it must be at most {INT32_MAX}")
+
+
+def check_apart(written: dict[str, tuple[int, int]]) -> None:
+    """Raise ValueError where two tensors, by name the address and the number of their bytes to write, overlap."""
+    ranges = sorted((first, first + size, name) for name, (first, size) in written.items() if size)
+    for (_, end, name), (start, _, other) in pairwise(ranges):
+        if start < end:
+            raise ValueError(f"{name} and {other} overlap by {end - start:,} bytes; they must lie apart")

@@ -20,6 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from c128a.width import host_integer
+
 if TYPE_CHECKING:
     import torch
 
@@ -33,7 +35,8 @@ ITEMSIZE = 4  # bytes; index rows are int32
 class RowLayout:
     """`rows` rows of `width` int32 columns, `row_stride` elements apart.
 
-    Raises ValueError for negative numbers and for a row stride under the width, which would let rows overlap.
+    Raises TypeError for what is no host integer, and ValueError for negative numbers and for a row stride under the
+    width, which would let rows overlap.
     """
 
     rows: int
@@ -42,8 +45,7 @@ class RowLayout:
 
     def __post_init__(self) -> None:
         for name in ("rows", "width", "row_stride"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 0")
+            object.__setattr__(self, name, host_integer(name, getattr(self, name), 0))
         if self.row_stride < self.width:
             raise ValueError(f"row_stride is {self.row_stride}; rows overlap under the width of {self.width}")
 
@@ -114,3 +116,18 @@ class RowLayout:
                 f"{self.width} at row stride {self.row_stride} need {self.span:,}"
             )
         return buffer.as_strided((self.rows, self.width), (self.row_stride, 1))
+
+
+def human_bytes(count: int) -> str:
+    """A byte count in binary units, three digits.
+
+    >>> human_bytes(536_870_912), human_bytes(285_184_000), human_bytes(32_768), human_bytes(12)
+    ('512 MiB', '272 MiB', '32 KiB', '12 B')
+    >>> human_bytes(1_048_000), human_bytes(1_023_700), human_bytes(1023)
+    ('1,023 KiB', '1,000 KiB', '1,023 B')
+    """
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= factor:
+            value = count / factor
+            return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return f"{count:,} B"

@@ -1,6 +1,426 @@
-"""C128A top-k metadata: the function of the report, and the builder an engine holds."""
+"""C128A top-k metadata: the function of the report, and the builder an engine holds.
 
-from c128a.build import build_c128a_topk_metadata, build_with_row_loop
-from c128a.builder import C128AMetadata, C128AMetadataBuilder
+A build goes from top to bottom of this file: check the arguments (`make_plan`), which chooses the layout of the rows;
+launch; return views. The width is the caller's, or the builder's own (`C128AMetadataBuilder.width_for`).
+"""
 
-__all__ = ["C128AMetadata", "C128AMetadataBuilder", "build_c128a_topk_metadata", "build_with_row_loop"]
+from __future__ import annotations
+
+import c128a.backend as backend
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from c128a.kernel import (
+    INT32_MAX,
+    VECTOR_BYTES,
+    Facts,
+    Plan,
+    Variant,
+    check_apart,
+    check_tensor,
+    load,
+    tiled_variant,
+)
+from c128a.layout import ITEMSIZE, LAYOUTS, Layout, RowLayout
+from c128a.tiles import TILES, tile_shape
+from c128a.width import Policy, active_topk_width, capacity_width, host_integer, required_width
+
+Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # decode rows, lens, prefill rows
+Memory = tuple[int, int, int]  # address of a tensor's first element, bytes of its storage, elements before the first
+
+BUFFERS = ("global_decode_buffer", "decode_lens_buffer", "prefill_buffer")
+INPUTS = ("positions", "token_to_req_indices", "block_table", "slot_mapping")
+
+
+def build_c128a_topk_metadata(
+    positions: torch.Tensor,
+    compress_ratio: int,
+    num_decode_tokens: int,
+    token_to_req_indices: torch.Tensor,
+    block_table: torch.Tensor,
+    block_size: int,
+    slot_mapping: torch.Tensor,
+    global_decode_buffer: torch.Tensor,
+    decode_lens_buffer: torch.Tensor,
+    prefill_buffer: torch.Tensor,
+    max_compressed_tokens: int = 8192,
+    *,
+    layout: Layout = "packed",
+) -> Rows:
+    """Write one index row a token into the buffers and return the rows as views, every cell of them written.
+
+    positions (tokens,) int64; token_to_req_indices int32 and slot_mapping int64, at least num_decode_tokens long;
+    block_table (requests, blocks) int32; block_size in compressed entries; the buffers (rows, capacity) int32 and
+    (rows,) int32; max_compressed_tokens is the width of the rows, in columns.
+
+    Returns global_decode (num_decode_tokens, width), decode_lens (num_decode_tokens,), prefill_local
+    (tokens - num_decode_tokens, width), int32, views of the buffers: row stride = width when packed, the buffer's own
+    when pitched. Nothing outside the views is written. lens is the prefix a reader must look at, at most the width;
+    cells of it that no block backs hold -1.
+
+    The call neither waits for the GPU nor reads from it, so it cannot see a position that needs more columns than it
+    is given: choose the width with `active_topk_width` from the same batch's max_seq_len.
+
+    Raises TypeError for a wrong dtype and for a size that is no host integer; ValueError for a width over a buffer's
+    capacity, too few rows, tensors on different devices, num_decode_tokens outside 0 … tokens, a last dimension that is
+    not contiguous, and buffers of which one build would write the same bytes. Signature and packed layout: vLLM PR
+    #50004; pitched: vLLM PR #52823.
+
+    >>> int32, int64 = torch.int32, torch.int64
+    >>> buffers = torch.empty(2, 256, dtype=int32), torch.empty(2, dtype=int32), torch.empty(2, 256, dtype=int32)
+    >>> decode, lens, prefill = build_c128a_topk_metadata(
+    ...     torch.tensor([255, 511]), 128, 1, torch.tensor([0, 0], dtype=int32), torch.tensor([[3]], dtype=int32),
+    ...     256, torch.tensor([0, 1]), *buffers, max_compressed_tokens=128)
+    >>> decode[0, :3].tolist(), lens.tolist(), prefill[0, :5].tolist(), decode.stride()
+    ([768, 769, -1], [2], [0, 1, 2, 3, -1], (128, 1))
+    """
+    buffers = (global_decode_buffer, decode_lens_buffer, prefill_buffer)
+    inputs = (positions, token_to_req_indices, block_table, slot_mapping)
+    plan = make_plan(layout, num_decode_tokens, compress_ratio, block_size, max_compressed_tokens, buffers, inputs)
+    if plan.num_tokens:
+        plan.launch(*buffers, *inputs)
+    return views(plan, *buffers)
+
+
+def build_with_row_loop(
+    positions: torch.Tensor,
+    compress_ratio: int,
+    num_decode_tokens: int,
+    token_to_req_indices: torch.Tensor,
+    block_table: torch.Tensor,
+    block_size: int,
+    slot_mapping: torch.Tensor,
+    global_decode_buffer: torch.Tensor,
+    decode_lens_buffer: torch.Tensor,
+    prefill_buffer: torch.Tensor,
+    max_compressed_tokens: int = 8192,
+    *,
+    layout: Layout = "packed",
+) -> Rows:
+    """`build_c128a_topk_metadata` by the report's algorithm: one program a row, a loop over the width."""
+    buffers = (global_decode_buffer, decode_lens_buffer, prefill_buffer)
+    inputs = (positions, token_to_req_indices, block_table, slot_mapping)
+    plan = make_plan(layout, num_decode_tokens, compress_ratio, block_size, max_compressed_tokens, buffers, inputs)
+    if plan.num_tokens:
+        plan.launch_row_loop(*buffers, *inputs)
+    return views(plan, *buffers)
+
+
+def make_plan(
+    layout: Layout,
+    num_decode_tokens: int,
+    compress_ratio: int,
+    block_size: int,
+    width: int,
+    buffers: tuple[torch.Tensor, ...],
+    inputs: tuple[torch.Tensor, ...],
+) -> Plan:
+    """Check the arguments of a build, and say what it writes and how; buffers and inputs in the order of their names.
+
+    A plan is kept for the next call, by all that the checks look at: a buffer that changed in place is checked anew.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
+    num_decode_tokens = host_integer("num_decode_tokens", num_decode_tokens, 0)
+    compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
+    block_size = host_integer("block_size", block_size, 1)
+    width = host_integer("max_compressed_tokens", width, 1)
+    try:
+        tensors = tuple([(t.dtype, t.device, t.shape, t.stride()) for t in buffers + inputs])
+        places = tuple([(b.data_ptr(), b.untyped_storage().nbytes(), b.storage_offset()) for b in buffers])
+    except AttributeError:
+        given = zip(BUFFERS + INPUTS, buffers + inputs, strict=True)
+        name, value = next((name, value) for name, value in given if not isinstance(value, torch.Tensor))
+        raise TypeError(f"{name} is of {type(value).__name__}; it must be a tensor") from None
+    return check(layout, num_decode_tokens, compress_ratio, block_size, width, tensors, places)
+
+
+@lru_cache(maxsize=4096)
+def check(
+    layout: Layout,
+    num_decode: int,
+    compress_ratio: int,
+    block_size: int,
+    width: int,
+    tensors: tuple[Facts, ...],
+    places: tuple[Memory, ...],
+) -> Plan:
+    """`make_plan` by facts alone: of the buffers and the inputs, and where the buffers lie in memory."""
+    of = dict(zip(BUFFERS + INPUTS, tensors, strict=True))
+    device = of["positions"][1]
+    if backend.HAS_GPU and not backend.INTERPRET and device.type != "cuda":
+        raise ValueError(f"positions is on {device}; the kernels of this process are compiled for cuda")
+    for name, tensor in of.items():
+        dtype = torch.int64 if name in ("positions", "slot_mapping") else torch.int32
+        dimensions = 2 if name in ("global_decode_buffer", "prefill_buffer", "block_table") else 1
+        check_tensor(name, tensor, dtype, dimensions, device)
+    for name, size in (("compress_ratio", compress_ratio), ("block_size", block_size)):
+        if size > INT32_MAX:
+            raise ValueError(f"{name} is {size}; it must be at most {INT32_MAX}")
+    num_tokens = of["positions"][2][0]
+    if num_decode > num_tokens:
+        raise ValueError(f"num_decode_tokens is {num_decode}; it must be between 0 and the {num_tokens} tokens")
+    for name in ("token_to_req_indices", "slot_mapping", "decode_lens_buffer"):
+        if (held := of[name][2][0]) < num_decode:
+            raise ValueError(f"{name} holds {held} elements; num_decode_tokens is {num_decode}")
+
+    decode = _rows_in("global_decode_buffer", of["global_decode_buffer"], layout, num_decode, width)
+    prefill = _rows_in("prefill_buffer", of["prefill_buffer"], layout, num_tokens - num_decode, width)
+    sizes = (decode.span * ITEMSIZE, num_decode * ITEMSIZE, prefill.span * ITEMSIZE)
+    for name, size, (_, storage, before) in zip(BUFFERS, sizes, places, strict=True):
+        if before * ITEMSIZE + size > storage:
+            raise ValueError(f"{name} has {storage - before * ITEMSIZE:,} bytes of its storage; its rows need {size:,}")
+    addresses = [first for first, _, _ in places]
+    check_apart(dict(zip(BUFFERS, zip(addresses, sizes, strict=True), strict=True)))
+    strides = (width | decode.row_stride | prefill.row_stride) * ITEMSIZE
+    return Plan(
+        decode=decode,
+        prefill=prefill,
+        table=(of["block_table"][3][0], *of["block_table"][2]),
+        compress_ratio=compress_ratio,
+        block_size=block_size,
+        device=device.index or 0,
+        tile=tile_shape(num_tokens, width),
+        vector=(addresses[0] | addresses[2] | strides) % VECTOR_BYTES == 0,
+    )
+
+
+def _rows_in(name: str, buffer: Facts, layout: Layout, rows: int, width: int) -> RowLayout:
+    """The layout of `rows` rows in a buffer of (held, capacity) int32."""
+    held, capacity = shape = tuple(buffer[2])
+    stride = buffer[3][0] if held > 1 else max(buffer[3][0], capacity)
+    if width > capacity:
+        raise ValueError(f"max_compressed_tokens is {width}; {name} of shape {shape} holds {capacity} columns a row")
+    if rows > held:
+        raise ValueError(
+            f"{name} of shape {shape} is too small for {rows} rows × {width} columns: it holds {held} rows"
+        )
+    if stride < capacity:
+        raise ValueError(f"{name} has a row stride of {stride}; rows of {capacity} columns would overlap")
+    if layout == "packed" and held > 1 and stride != capacity:
+        raise ValueError(f"{name} has row stride {stride} and {capacity} columns; packed rows need a contiguous buffer")
+    return RowLayout.named(layout, rows, width, stride)
+
+
+def views(plan: Plan, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor) -> Rows:
+    """The rows of a build as views of its buffers, new objects each time."""
+    of_decode, of_lens, of_prefill = plan.views
+    return decode.as_strided(*of_decode), lens.as_strided(*of_lens), prefill.as_strided(*of_prefill)
+
+
+@dataclass(frozen=True)
+class C128AMetadata:
+    """Index rows of one step: views of the builder's buffers, valid until its next build."""
+
+    width: int
+    num_decode_tokens: int
+    global_decode_topk_indices: torch.Tensor | None  # (num_decode_tokens, 1, width) int32, KV slot ids
+    decode_topk_lens: torch.Tensor | None  # (num_decode_tokens,) int32
+    prefill_topk_indices: torch.Tensor | None  # (num_prefill_tokens, width) int32, local indices
+
+
+class C128AMetadataBuilder:
+    """Builds C128A index rows, one step after the other, into buffers that it allocates once.
+
+    Packed rows move whenever the width does, so they are safe only for readers that take the stride anew each step:
+    eager kernels, or one captured graph for each width (`c128a.frozen.WidthGraphs`).
+    A reader inside a CUDA graph keeps the stride of its capture: after a narrower build it finds row 0 right and rows
+    1, 2, … wrong, which is why vLLM reverted packed rows. Pitched rows stay where they are and are safe for both; only
+    a reader that needs contiguous rows (FlashInfer SM120 above 64 tokens) cannot take them below the full width.
+
+    max_model_len and max_num_batched_tokens in tokens; kv_block_size in tokens per KV block; max_num_seqs bounds the
+    decode rows to max_num_seqs × (1 + num_speculative_tokens), otherwise each token may be one. prefill_rows=False
+    builds none and holds no buffer for them: `c128a.combine` derives them from positions.
+
+    Raises ValueError for a size under 1, an unknown layout or policy, and a kv_block_size that is no multiple of the
+    compress ratio.
+    """
+
+    def __init__(
+        self,
+        max_model_len: int,
+        max_num_batched_tokens: int,
+        *,
+        layout: Layout,
+        compress_ratio: int = 128,
+        kv_block_size: int = 256,
+        max_num_seqs: int | None = None,
+        num_speculative_tokens: int = 0,
+        policy: Policy = "pow2",
+        prefill_rows: bool = True,
+        device: torch.device | str | None = None,
+    ) -> None:
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
+        self.layout: Layout = layout
+        self.policy: Policy = policy
+        self.max_model_len = host_integer("max_model_len", max_model_len, 1)
+        self.max_num_batched_tokens = host_integer("max_num_batched_tokens", max_num_batched_tokens, 1)
+        self.compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
+        self.capacity = capacity_width(self.max_model_len, self.compress_ratio)
+        active_topk_width(0, self.compress_ratio, self.capacity, policy=policy)  # raises for an unknown policy
+        self.block_size, rest = divmod(host_integer("kv_block_size", kv_block_size, 1), self.compress_ratio)
+        if rest or not self.block_size:
+            raise ValueError(f"kv_block_size is {kv_block_size}; it must be a multiple of {self.compress_ratio}")
+        self.decode_threshold = 1 + host_integer("num_speculative_tokens", num_speculative_tokens, 0)
+        decode_rows = self.max_num_batched_tokens
+        if max_num_seqs is not None:
+            decode_rows = min(decode_rows, host_integer("max_num_seqs", max_num_seqs, 1) * self.decode_threshold)
+        self.max_decode_tokens = decode_rows
+        self.device = torch.device(device) if device is not None else backend.device()
+
+        # Decode rows start on the last prefill row: a batch with a decode token has no use for that one, so no build
+        # writes it twice, and the row saved pays for the two small buffers. Both views keep their first address.
+        prefill = self.max_num_batched_tokens if prefill_rows else 0
+        shared = 1 if prefill_rows else 0
+        self._rows = self._empty(prefill + decode_rows - shared, self.capacity)
+        self.prefill_buffer = self._rows[:prefill] if prefill_rows else None
+        self.global_decode_buffer = self._rows[prefill - shared :]
+        self.decode_lens_buffer = self._empty(decode_rows)
+        self._requests = self._empty(decode_rows)
+        self._uploaded = np.empty(0, dtype=np.int32)
+
+    def _empty(self, *shape: int) -> torch.Tensor:
+        return torch.empty(shape, dtype=torch.int32, device=self.device)
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes of device memory that the builder holds, all of it from construction on."""
+        return sum(t.numel() * t.element_size() for t in (self._rows, self.decode_lens_buffer, self._requests))
+
+    def warmup(self) -> list[Variant]:
+        """Compile every variant a build can launch, and return the list; no later build compiles anything.
+
+        Without a GPU nothing is compiled and the list says what would be.
+        """
+        index = self._rows.device.index or 0
+        variants = [tiled_variant(index, tile, self.compress_ratio, self.block_size) for tile in TILES]
+        if not backend.INTERPRET:
+            for variant in variants:
+                load(variant)
+        return variants
+
+    def width_for(self, max_seq_len: int) -> int:
+        """Columns of the rows of a batch whose longest sequence has max_seq_len tokens.
+
+        Raises ValueError where the capacity cannot hold it.
+        """
+        needed = required_width(max_seq_len, self.compress_ratio)
+        if needed > self.capacity:
+            raise ValueError(
+                f"max_seq_len is {max_seq_len:,}: its rows need {needed:,} columns, but the capacity is "
+                f"{self.capacity:,} (max_model_len {self.max_model_len:,}). Set max_model_len to at least "
+                f"{max_seq_len:,}, or admit no sequence over {(self.capacity + 1) * self.compress_ratio - 1:,} tokens"
+            )
+        return active_topk_width(max_seq_len, self.compress_ratio, self.capacity, policy=self.policy)
+
+    def build(
+        self,
+        positions: torch.Tensor,
+        query_start_loc: torch.Tensor | Sequence[int],
+        max_seq_len: int,
+        block_table: torch.Tensor,
+        slot_mapping: torch.Tensor,
+    ) -> C128AMetadata:
+        """Write the rows of one step. Waits for nothing on the GPU and allocates nothing there.
+
+        positions (tokens,) int64; query_start_loc (requests + 1,) on the host, decode requests before prefill ones;
+        max_seq_len in tokens, at least the longest sequence of the batch; block_table (requests, blocks) int32;
+        slot_mapping (tokens,) int64. Tokens past query_start_loc[-1] are a graph's padding: decode rows without a
+        request when the batch is all decode, else prefill rows.
+
+        Raises ValueError for a max_seq_len over what the capacity can hold, more tokens or decode tokens than the
+        builder was made for, a decode request behind a prefill one, a query_start_loc that decreases, does not start
+        at 0 or lies on a GPU; and what `build_c128a_topk_metadata` raises.
+        """
+        width = self.width_for(max_seq_len)
+        num_tokens = positions.numel()
+        if num_tokens > self.max_num_batched_tokens:
+            raise ValueError(
+                f"positions has {num_tokens} tokens; max_num_batched_tokens is {self.max_num_batched_tokens}"
+            )
+        num_decode, requests = self._split(query_start_loc, num_tokens)
+        listed = int(requests.max(initial=-1)) + 1
+        if block_table.shape[0] < listed:
+            raise ValueError(f"block_table has {block_table.shape[0]} rows; the batch has {listed} decode requests")
+        if num_decode > self.max_decode_tokens:
+            raise ValueError(
+                f"the batch has {num_decode} decode tokens; max_num_seqs × (1 + num_speculative_tokens) allows "
+                f"{self.max_decode_tokens}"
+            )
+        self._upload(requests)
+        build_prefill = self.prefill_buffer is not None
+        decode, lens, prefill = build_c128a_topk_metadata(
+            positions if build_prefill else positions[:num_decode],
+            self.compress_ratio,
+            num_decode,
+            self._requests,
+            block_table,
+            self.block_size,
+            slot_mapping,
+            self.global_decode_buffer,
+            self.decode_lens_buffer,
+            self.prefill_buffer if self.prefill_buffer is not None else self.global_decode_buffer,
+            width,
+            layout=self.layout,
+        )
+        return C128AMetadata(
+            width=width,
+            num_decode_tokens=num_decode,
+            global_decode_topk_indices=decode.unsqueeze(1) if num_decode else None,
+            decode_topk_lens=lens if num_decode else None,
+            prefill_topk_indices=prefill if build_prefill and num_tokens > num_decode else None,
+        )
+
+    def _split(self, query_start_loc: torch.Tensor | Sequence[int], num_tokens: int) -> tuple[int, np.ndarray]:
+        """Decode tokens of the batch, and the request of each."""
+        if isinstance(query_start_loc, torch.Tensor) and query_start_loc.device.type != "cpu":
+            raise ValueError(
+                f"query_start_loc is on {query_start_loc.device}; it must be on the host, since the split into decode "
+                "and prefill is made there and reading it back would wait for the GPU"
+            )
+        given = np.asarray(query_start_loc)
+        if given.size and given.dtype.kind not in "iu":
+            raise TypeError(f"query_start_loc is {_short(given)}, of {given.dtype}; it must be host integers")
+        starts = given.astype(np.int64)
+        if starts.ndim != 1 or starts.size == 0 or starts[0] != 0 or starts[-1] > num_tokens:
+            raise ValueError(
+                f"query_start_loc is {_short(starts)}; it must start at 0 and end at most at the {num_tokens} tokens"
+            )
+        queries = np.diff(starts)
+        if (queries < 0).any():
+            raise ValueError(f"query_start_loc is {_short(starts)}; it must not decrease")
+        is_prefill = queries > self.decode_threshold
+        if not is_prefill.any():
+            requests = np.full(num_tokens, -1, dtype=np.int32)  # padding tokens belong to no request
+            requests[: starts[-1]] = np.repeat(np.arange(len(queries), dtype=np.int32), queries)
+            return num_tokens, requests
+        first = int(is_prefill.argmax())
+        late = np.flatnonzero(~is_prefill[first:] & (queries[first:] > 0))
+        if late.size:
+            at = first + int(late[0])
+            raise ValueError(
+                f"query_start_loc puts request {at} (query length {queries[at]}, decode up to {self.decode_threshold}) "
+                f"behind prefill request {first}; decode requests must come first"
+            )
+        return int(starts[first]), np.repeat(np.arange(first, dtype=np.int32), queries[:first])
+
+    def _upload(self, requests: np.ndarray) -> None:
+        """Bring the requests of the decode tokens to the device, unless they are there from the step before."""
+        if np.array_equal(requests, self._uploaded[: len(requests)]) and len(requests) <= len(self._uploaded):
+            return
+        host = torch.from_numpy(requests)
+        if self.device.type == "cuda":
+            host = host.pin_memory()  # the caching host allocator keeps it alive until the copy has run
+        self._requests[: len(requests)].copy_(host, non_blocking=True)
+        self._uploaded = requests
+
+
+def _short(starts: np.ndarray) -> str:
+    values = np.atleast_1d(starts).tolist()
+    return str(values) if len(values) <= 8 else f"[{values[0]}, {values[1]}, …, {values[-1]}] ({len(values)} values)"

@@ -15,12 +15,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from c128a.compiled import Variant
+    from c128a.kernel import Variant
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,17 @@ def _resources(cubin: bytes) -> tuple[int, int, int]:
 
 def warmup_variants() -> dict[str, Variant]:
     """The variants that serving launches on Hopper, by a readable name."""
-    from c128a.combine_kernel import CombineVariant
-    from c128a.kernel import TiledVariant
+    from c128a.combine import combine_variant
+    from c128a.kernel import tiled_variant
     from c128a.tiles import COMBINE_TILE, TILES
 
-    named: dict[str, Any] = {
-        f"tiled {tile.rows} × {tile.cols}, {tile.warps} warps": TiledVariant(0, tile, 128, 2, True, True)
-        for tile in TILES
+    tiled = {f"tiled {tile.rows} × {tile.cols}, {tile.warps} warps": tiled_variant(0, tile, 128, 2) for tile in TILES}
+    name = f"from_positions {COMBINE_TILE.rows} × {COMBINE_TILE.cols}"
+    combine = {
+        f"{name}, whole rows": combine_variant(0),
+        f"{name}, live prefix": combine_variant(0, live_prefix=True),
     }
-    tile = COMBINE_TILE
-    for live, name in ((0, "whole rows"), (128, "live prefix")):
-        named[f"from_positions {tile.rows} × {tile.cols}, {name}"] = CombineVariant(0, tile, 128, 128, live, True, True)
-    return named
+    return {name: replace(variant, overlap=True) for name, variant in (tiled | combine).items()}
 
 
 def main(argv: list[str] | None = None) -> int:

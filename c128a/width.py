@@ -139,10 +139,14 @@ def host_integer(name: str, value: Any, least: int) -> int:
     >>> host_integer("rows", 3, 0)
     3
     """
-    waits = getattr(getattr(value, "device", None), "type", "cpu") != "cpu"
-    if isinstance(value, bool) or waits:
-        raise TypeError(f"{name} is {'on ' + str(value.device) if waits else value}; it must be a host integer")
+    if type(value) is int and value >= least:
+        return value
+    device = getattr(value, "device", "cpu")
+    if str(device) != "cpu":
+        raise TypeError(f"{name} is on {device}; it must be a host integer")
     try:
+        if isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool"):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}; it must be a host integer, not {type(value).__name__}") from None

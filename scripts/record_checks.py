@@ -25,7 +25,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", 
 # Pages, site and serve lines show nothing more on a GPU; tests of the records wait for those that are being made.
 NO_GPU = ("browser", "deployment", "pages", "show", "ui", "bench/test_h200.py", "test_jupyter.py", "test_notebooks.py")
 NO_GPU += ("test_readme.py", "test_site.py")
-KERNELS = ("kernel", "metadata", "build", "builder", "combine", "frozen", "incidents", "incidents_gpu", "refusals")
+KERNELS = ("kernel", "metadata", "combine", "frozen", "incidents", "incidents_gpu")
 REPLAYS = "random_replays"  # two tests of 1,000 replays, which the sanitizer leaves out: they repeat the other launches
 
 

@@ -93,19 +93,61 @@ def test_an_empty_chunk_gives_empty_views():
     assert out.shape == (0, 128) and lens.shape == (0,)
 
 
-@pytest.mark.parametrize("request_index", [-1, 1])
-def test_a_request_outside_the_chunk_gives_an_empty_row(request_index):
-    out, lens = combine_prefill_indices(
-        int64(500), int32(request_index), int32(501), int32(501), 600, 10, poisoned(1, 256), poisoned(1)
-    )
+@pytest.mark.parametrize(
+    ("position", "request_index"),
+    [(500, -1), (500, 1), (-1, 0), (-(2**40), 0), (2**31 - 1, 0), (2**31, 0), (2**40, 0)],
+)
+def test_a_token_outside_of_every_sequence_has_an_empty_row(position, request_index):
+    arguments = int64(position), int32(request_index), int32(2**31 - 1), int32(8), 64, 20
+    out, lens = combine_prefill_indices(*arguments, poisoned(1, 32), poisoned(1), compress_ratio=2**27, window=4)
     assert ids(out[0]) == [] and lens.tolist() == [0]
+    want = reference.combined_rows(*arguments, 32, compress_ratio=2**27, window=4)
+    assert torch.equal(out, want[0]) and torch.equal(lens, want[1])
 
 
-def test_negative_positions_give_an_empty_row():
-    out, lens = combine_prefill_indices(
-        int64(-1, -2), int32(0, 0), int32(5), int32(5), 600, 10, poisoned(2, 128), poisoned(2)
-    )
-    assert [ids(row) for row in out] == [[], []] and lens.tolist() == [0, 0]
+def test_the_last_position_of_the_longest_sequence_has_its_row():
+    # n = (2^31 - 1) // 2^27 = 15 entries and 4 tokens of the window.
+    arguments = int64(2**31 - 2), int32(0), int32(2**31 - 1), int32(8), 64, 20
+    out, lens = combine_prefill_indices(*arguments, poisoned(1, 32), poisoned(1), compress_ratio=2**27, window=4)
+    assert ids(out[0]) == [*range(15), 24, 25, 26, 27] and lens.tolist() == [19]
+
+
+def test_a_row_that_does_not_fit_is_not_written_in_part():
+    # Position 39: n = 10 and 4 tokens of the window do not fit into 13 columns; position 35: 9 + 4 do.
+    arguments = int64(39, 35), int32(0, 0), int32(40), int32(8), 64, 20
+    out, lens = combine_prefill_indices(*arguments, poisoned(2, 13), poisoned(2), compress_ratio=4, window=4)
+    assert lens.tolist() == [0, 13] and ids(out[0]) == [] and len(ids(out[1])) == 13
+    want = reference.combined_rows(*arguments, 13, compress_ratio=4, window=4)
+    assert torch.equal(out, want[0]) and torch.equal(lens, want[1])
+
+
+# Two requests of 3 tokens of context, ratio 4, window 4: a request's last token is at position 2.
+@pytest.mark.parametrize(
+    ("starts", "lens"),
+    [
+        ([0, 2, 20], [2, 3, 0, 0]),  # the last request would end at token 20, so its tokens here lie before 0
+        ([-3, 2, 4], [2, 3, 2, 3]),
+        ([1, 2, 3], [0, 3, 3, 0]),
+        ([0, 4, 2], [0, 1, 2, 3]),
+        ([3, 1, -7], [0, 0, 0, 0]),
+    ],
+    ids=["beyond", "negative", "late-and-short", "decreasing", "backwards"],
+)
+def test_offsets_outside_the_chunk_write_nothing_outside_and_every_cell_inside(starts, lens):
+    whole, whole_lens = poisoned(12, 8), poisoned(12)
+    batch = (poisoned(4, 2).fill_(-1), int32(*starts), int32(3, 3), int32(3, 3), 10, 2)
+    out, got = combine_from_rows(*batch, whole[4:8], whole_lens[4:8], compress_ratio=4, window=4)
+    assert got.tolist() == lens
+    assert [len(ids(row)) for row in out] == lens
+    for buffer in (whole, whole_lens):
+        assert (buffer[:4] == POISON).all() and (buffer[8:] == POISON).all()
+
+
+@pytest.mark.parametrize(("starts", "seq_lens", "lens"), [((0,), (), [0, 0]), ((0, 2), (3,), [2, 3])])
+def test_rows_without_columns_and_chunks_without_requests_have_their_lens(starts, seq_lens, lens):
+    batch = (poisoned(2, 0), int32(*starts), int32(*seq_lens), int32(*seq_lens), 4, 1)
+    out, got = combine_from_rows(*batch, poisoned(2, 8), poisoned(2), window=4)
+    assert got.tolist() == lens == [len(ids(row)) for row in out]
 
 
 @pytest.mark.parametrize(("topk", "width"), [(128, 256), (256, 384), (8192, 8320), (100, 256)])
@@ -113,6 +155,7 @@ def test_output_width_holds_the_row_and_the_window(topk, width):
     assert combined_width(topk) == width
 
 
+WHOLE = poisoned(2, 256)
 BAD = {
     "few-rows": ({"out": poisoned(1, 256)}, ValueError, "out holds 1 rows; the chunk has 2 tokens"),
     "dtype": ({"positions": int32(5, 6)}, TypeError, "positions is torch.int32; it must be torch.int64"),
@@ -122,10 +165,15 @@ BAD = {
     "window": ({"window": 100}, ValueError, "window is 100; it must be a power of two"),
     "ratio": ({"compress_ratio": 0}, ValueError, "compress_ratio is 0"),
     "requests": ({"token_to_req_indices": int32(0)}, ValueError, "token_to_req_indices holds 1 rows"),
-    "device": (
-        {"seq_lens": torch.empty(1, dtype=torch.int32, device="meta")}, ValueError, "seq_lens is on meta",
-    ),
-}  # fmt: skip
+    "device": ({"seq_lens": torch.empty(1, dtype=torch.int32, device="meta")}, ValueError, "seq_lens is on meta"),
+    "no-columns": ({"out": poisoned(2, 0)}, ValueError, "out has 0 columns; the window alone needs 128"),
+    "narrow": ({"out": poisoned(2, 127)}, ValueError, "out has 127 columns"),
+    "too-long": ({"max_seq_len": 16_512}, ValueError, "out has 256 columns; a row of max_seq_len 16,512 needs 257"),
+    "lens-in-out": ({"out": WHOLE, "lens": WHOLE.view(-1)[7:9]}, ValueError, "out and lens overlap"),
+    "fraction": ({"compressed_rows": 1.5}, TypeError, "compressed_rows is 1.5"),
+    "bool": ({"workspace_rows": True}, TypeError, "workspace_rows is True"),
+    "nan": ({"compress_ratio": float("nan")}, TypeError, "compress_ratio is nan"),
+}
 
 
 @pytest.mark.parametrize(("changes", "error", "message"), BAD.values(), ids=BAD.keys())

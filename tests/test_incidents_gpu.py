@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from c128a import census, compiled, reference
-from c128a.build import build_c128a_topk_metadata
-from c128a.builder import C128AMetadataBuilder
+from c128a import census, reference
 from c128a.case import Case
 from c128a.frozen import FrozenReader, WidthGraphs
+from c128a.kernel import loaded_variants
+from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata
 from c128a.width import reachable_widths
 from tests.support.builds import assert_equals_reference, batch_of, ids, int32, int64
 
@@ -67,7 +67,7 @@ def test_incident_1_packed_rows_are_right_over_1000_random_replays_of_a_graph_fo
 def test_incident_4_no_variant_is_compiled_after_warm_up():
     builder = C128AMetadataBuilder(1_048_576, 64, layout="pitched")
     listed = set(builder.warmup())
-    before = set(compiled.held_variants())
+    before = set(loaded_variants())
     assert listed <= before
     stored = torch.arange(900, 900 + 65, device="cuda")
     for width in reachable_widths(8192):
@@ -80,7 +80,7 @@ def test_incident_4_no_variant_is_compiled_after_warm_up():
                     slots = torch.zeros(tokens, dtype=torch.int64, device="cuda")
                     inputs = (positions, requests, table, slots)
                     assert_equals_reference(build_c128a_topk_metadata, inputs, tokens, width)
-    assert set(compiled.held_variants()) == before
+    assert set(loaded_variants()) == before
 
 
 def test_the_census_counts_what_tritons_rule_predicts_and_ours_are_those_of_warm_up():

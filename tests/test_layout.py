@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -24,6 +25,7 @@ def test_offset_is_row_times_stride_plus_column(layout, offset):
 def test_incident_1_captured_row_1_is_row_2_of_the_narrower_packed_build():
     captured = RowLayout.packed(2, 8192)
     assert RowLayout.packed(4, 4096).locate(captured.offset(1, 0)) == (2, 0)
+    assert RowLayout.packed(2, 4096).locate(captured.offset(1, 0)) is None  # past both rows: bytes of an earlier build
     assert RowLayout.pitched(4, 4096, 8192).locate(captured.offset(1, 0)) == (1, 0)
 
 
@@ -62,6 +64,13 @@ def test_a_buffer_too_small_for_the_view_is_refused_with_the_numbers():
 def test_impossible_layout_is_refused(numbers, message):
     with pytest.raises(ValueError, match=message):
         RowLayout(*numbers)
+
+
+def test_a_layout_counts_in_integers_of_any_size():
+    # An int32 of numpy would overflow at 2^31.
+    assert RowLayout(np.int32(300_000), np.int32(128), np.int32(8192)).offset(262_144, 0) == 2**31
+    with pytest.raises(TypeError, match=r"width is 1.5"):
+        RowLayout(1, 1.5, 2)
 
 
 def test_cell_outside_the_layout_has_no_offset():

@@ -23,12 +23,13 @@ import torch
 import triton
 import triton.language as tl
 
-from c128a import launch, reference
+from c128a import reference
 from c128a.bench import timing
-from c128a.build import build_c128a_topk_metadata, build_with_row_loop
 from c128a.case import CAPACITY, Case
 from c128a.combine import combine_from_rows, combine_prefill_indices, combined_width
+from c128a.kernel import ROW_LOOP_STEP, Plan
 from c128a.layout import ITEMSIZE, RowLayout
+from c128a.metadata import build_c128a_topk_metadata, build_with_row_loop, check, make_plan, views
 from c128a.tiles import Tile, candidates
 from c128a.width import loop_trips
 
@@ -118,11 +119,10 @@ class _Rows:
         sizes = (case.compress_ratio, case.num_decode_tokens)
         return (positions, *sizes, requests, table, case.block_size, slots, *self.buffers, width)
 
-    def plan(self, case: Case) -> launch.Plan:
+    def plan(self, case: Case) -> Plan:
         """The checked plan of a build in the layout and at the width of a case with these rows."""
-        tensors = map(launch.facts, (*self.inputs, *self.buffers))
         sizes = (case.num_decode_tokens, case.compress_ratio, case.block_size, case.width)
-        return launch.make_plan(case.layout, *sizes, *tensors)
+        return make_plan(case.layout, *sizes, self.buffers, self.inputs)
 
     def check(self, name: str, case: Case, build: Callable[[], Any]) -> None:
         """Raise AssertionError unless a build writes, into the views it returns if it does, what the reference says."""
@@ -160,14 +160,15 @@ def builder(case: Case, compare: Build | None = None) -> list[Timed]:
 
     for each in (packed, pitched, fixed):
         plan, adaptive = rows.plan(each), each is not fixed
-        row_loop = partial(launch.launch_row_loop, plan, *rows.buffers, *rows.inputs)
-        trips = loop_trips(each.width, launch.ROW_LOOP_STEP)
+        row_loop = partial(plan.launch_row_loop, *rows.buffers, *rows.inputs)
+        trips = loop_trips(each.width, ROW_LOOP_STEP)
         add(each, "row_loop_adaptive" if adaptive else "row_loop_fixed", row_loop, trips=trips)
-        tiled, serial = (launch.tiled_launcher(plan, *rows.buffers, overlap=overlap) for overlap in (True, False))
         tile = list(plan.tile)
-        add(each, "tiled" if adaptive else "tiled_fixed", partial(tiled, *rows.inputs), tile=tile)
+        tiled = partial(plan.launch, *rows.buffers, *rows.inputs)
+        add(each, "tiled" if adaptive else "tiled_fixed", tiled, tile=tile)
         if adaptive:
-            add(each, "tiled_serial", partial(serial, *rows.inputs), tile=tile)
+            serial = partial(replace(plan, overlap=False).launch, *rows.buffers, *rows.inputs)
+            add(each, "tiled_serial", serial, tile=tile)
             add(each, "fill", rows.fill(each))
     add(packed, "loads", _loads(rows), kernel="loads", bytes=0)
     add(packed, "empty", lambda: empty[(1,)](), kernel="empty", bytes=0)
@@ -193,7 +194,7 @@ def tiles(case: Case) -> list[Timed]:
 
 def _tiled(rows: _Rows, case: Case, tile: Tile) -> Callable[[], object]:
     plan = replace(rows.plan(case), tile=tile)
-    return partial(launch.tiled_launcher(plan, *rows.buffers), *rows.inputs)
+    return partial(plan.launch, *rows.buffers, *rows.inputs)
 
 
 def chunk(tokens: int, seq_len: int) -> Case:
@@ -254,16 +255,21 @@ def host() -> list[Timed]:
     arguments, plan = rows.arguments(case.width), rows.plan(case)
     for build in (build_c128a_topk_metadata, build_with_row_loop):
         rows.check(build.__name__, case, partial(build, *arguments))
-    tiled = launch.tiled_launcher(plan, *rows.buffers)
-    graph = timing.capture(lambda: tiled(*rows.inputs), 1)
+    tiled = partial(plan.launch, *rows.buffers, *rows.inputs)
+    graph = timing.capture(tiled, 1)
+
+    def first_call() -> None:
+        check.cache_clear()
+        rows.plan(case)
+
     calls: dict[str, Callable[[], object]] = {
         "build_c128a_topk_metadata": lambda: build_c128a_topk_metadata(*arguments),
-        "its part: facts of the four inputs": lambda: [launch.facts(tensor) for tensor in rows.inputs],
-        "its part: launch": lambda: tiled(*rows.inputs),
-        "its first call: checks and plan": lambda: rows.plan(case),
-        "its first call: views": lambda: (plan.decode.view(rows.decode), plan.prefill.view(rows.prefill)),
+        "its part: checks, kept from its first call": lambda: rows.plan(case),
+        "its part: launch": tiled,
+        "its part: views": lambda: views(plan, *rows.buffers),
+        "its first call: checks": first_call,
         "row loop, same checks": lambda: build_with_row_loop(*arguments),
-        "row loop, Triton's ordinary launch alone": partial(launch.launch_row_loop, plan, *rows.buffers, *rows.inputs),
+        "row loop, Triton's ordinary launch alone": partial(plan.launch_row_loop, *rows.buffers, *rows.inputs),
         "graph replay of one build": graph.replay,
         "empty kernel, Triton's ordinary launch": lambda: empty[(1,)](),
         "fill_ of the prefill rows": lambda: rows.prefill.fill_(-1),

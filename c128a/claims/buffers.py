@@ -135,7 +135,7 @@ CLAIMS = (
         "The pull request's own test with its values (2 tokens, capacity 256, width 128), run on this machine.",
         _shapes,
         _judge_shapes,
-        "tests/test_build.py",
+        "tests/test_metadata.py",
         "test_the_pull_requests_own_values",
     ),
     Claim(
@@ -146,7 +146,7 @@ CLAIMS = (
         "Both layouts, three widths, buffers filled with a mark; then two widths that are over the buffer.",
         _bounds,
         _judge_bounds,
-        "tests/test_build.py",
+        "tests/test_metadata.py",
         "test_random_builds_equal_reference_and_touch_nothing_else",
     ),
     Claim(

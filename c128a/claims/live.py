@@ -38,7 +38,7 @@ def _marked(*shape: int) -> Any:
 def _build(batch: Any, width: int, held: Sequence[Any], layout: Any = "packed") -> Any:
     """One build of a workload into the buffers held: decode rows, lens, prefill rows."""
     from c128a import backend, workloads
-    from c128a.build import build_c128a_topk_metadata
+    from c128a.metadata import build_c128a_topk_metadata
 
     decode, lens, prefill = held
     with backend.kernel_lock:
@@ -74,7 +74,7 @@ def pr_test() -> Facts:
     import torch
 
     from c128a import backend
-    from c128a.build import build_c128a_topk_metadata
+    from c128a.metadata import build_c128a_topk_metadata
 
     device = backend.device()
     with backend.kernel_lock:
@@ -177,9 +177,9 @@ def frozen() -> Facts:
     A row is right where the reader finds the ids that the reference gives for that row of the second build.
     """
     from c128a import backend, reference, workloads
-    from c128a.builder import C128AMetadataBuilder
     from c128a.frozen import FrozenReader
     from c128a.layout import LAYOUTS
+    from c128a.metadata import C128AMetadataBuilder
 
     model_len, rows = 65_536, 4
     device = backend.device()
@@ -206,7 +206,7 @@ def frozen() -> Facts:
 @_needs_torch
 def refusals() -> Facts:
     """What the builder here does with sequences that the capacity cannot hold: asked, and refused with both numbers."""
-    from c128a.builder import C128AMetadataBuilder
+    from c128a.metadata import C128AMetadataBuilder
 
     cases = ((980_224, 1_048_576), (1_000_000, 1_048_576), (70_000, 99_999), (33_792, 524_416))
     refused = 0

@@ -21,8 +21,7 @@ from c128a.deployment.findings import CONSUMERS, GRAPHS
 from c128a.deployment.findings import MODELS as MODEL_NAMES
 from c128a.deployment.releases import METHODS, RELEASES
 from c128a.deployment.serve import LIMIT, ServeLine, human_int, read_serve_line
-from c128a.layout import LAYOUTS
-from c128a.units import human_bytes
+from c128a.layout import LAYOUTS, human_bytes
 from c128a.width import POLICIES
 
 SIGNS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour

@@ -24,10 +24,10 @@ import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any
 
 from c128a.deployment.releases import release_of
-from c128a.layout import Layout
+from c128a.layout import LAYOUTS, Layout
 
 MODULE = "vllm.models.deepseek_v4.sparse_mla"
 FUNCTION = "build_c128a_topk_metadata"
@@ -75,8 +75,8 @@ def install(*, layout: Layout | None = None) -> str:
     is not there or has another signature.
     """
     global _released
-    if layout is not None and layout not in get_args(Layout):
-        raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(get_args(Layout))}")
+    if layout is not None and layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
     if _released is not None:
         return f"{MODULE}.{FUNCTION} is replaced already"
     try:

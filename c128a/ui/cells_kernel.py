@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from c128a.build import build_c128a_topk_metadata
+from c128a.metadata import build_c128a_topk_metadata
 from c128a.ui.cells import BLANK, ENTRIES_PER_BLOCK, RATIO, Scene
 
 __all__ = ["describe", "kernel_buffer"]

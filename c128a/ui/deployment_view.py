@@ -13,10 +13,10 @@ from c128a.deployment.findings import Finding, Severity, width_list
 from c128a.deployment.releases import RELEASES
 from c128a.deployment.serve import ServeLine
 from c128a.deployment.step_cost import StepCost
+from c128a.layout import human_bytes
 from c128a.ui import state, theme
 from c128a.ui.deployment_data import buffer_rows, rows_bytes, width_rows
 from c128a.ui.picture import Picture, Spec, frame
-from c128a.units import human_bytes
 
 # Severity or verdict: colour, colour of text on it, shape, word.
 SIGNS: dict[Severity | Verdict, tuple[str, str, str, str]] = {

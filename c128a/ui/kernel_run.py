@@ -47,7 +47,7 @@ def unavailable() -> str | None:
     """Why the kernels cannot run in this process; None where they can."""
     try:
         # Not triton by itself: it must be imported after c128a.backend has chosen the interpreter.
-        importlib.import_module("c128a.build")
+        importlib.import_module("c128a.metadata")
     except ImportError as missing:
         return f"{missing.name or 'triton'} cannot be imported here"
     return None
@@ -66,7 +66,7 @@ def true_output(case: KernelCase, kernel: Kernel) -> Output:
     import torch
 
     from c128a import backend, reference
-    from c128a.build import build_c128a_topk_metadata, build_with_row_loop
+    from c128a.metadata import build_c128a_topk_metadata, build_with_row_loop
 
     device = backend.device()
     launch = case.launch

@@ -7,12 +7,12 @@ from typing import Any
 
 import altair as alt
 
+from c128a.layout import human_bytes
 from c128a.ui import page, theme
 from c128a.ui.picture import Picture, Spec, frame
 from c128a.ui.timing_data import TimingCase, floor_us
 from c128a.ui.timing_runs import BATCHES, CAPACITY, LENGTHS
 from c128a.ui.timing_text import VARIANTS, spread, times, us
-from c128a.units import human_bytes
 
 MEASURES = {  # three numbers that are not the same, and the third one for both kernels
     "columns": ("columns", theme.ORANGE),

@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from c128a.layout import human_bytes
 from c128a.ui import theme
 from c128a.ui import timing_axes as axes
 from c128a.ui.picture import Picture, Spec, frame
@@ -15,7 +16,6 @@ from c128a.ui.timing_overview import cells
 from c128a.ui.timing_runs import BATCHES
 from c128a.ui.timing_text import tiles_name, times
 from c128a.ui.timing_view import SERIES
-from c128a.units import human_bytes
 
 # The goal set for the tiles: times the floor, from so many bytes of rows on.
 GOALS = ((0, 1.6), (2**20, 1.25), (2**25, 1.15))

@@ -16,12 +16,12 @@ import marimo as mo
 
 from c128a import live
 from c128a.bench_cases import Cell
+from c128a.layout import human_bytes
 from c128a.ui import page, theme
 from c128a.ui.timing_data import Row, TimingCase
 from c128a.ui.timing_runs import BATCHES, LENGTHS, normal
 from c128a.ui.timing_text import VARIANTS, figure, spread, times, us
 from c128a.ui.timing_view import LIVE
-from c128a.units import human_bytes
 
 ALL = "the four recorded lengths"
 TELL_EVERY_S = 0.2  # a status more often than this only keeps the page busy

@@ -8,13 +8,13 @@ from typing import Any
 
 import altair as alt
 
+from c128a.layout import human_bytes
 from c128a.ui import theme
 from c128a.ui import timing_axes as axes
 from c128a.ui.picture import Picture, Spec, frame
 from c128a.ui.timing_data import Row, TimingCase, ratio
 from c128a.ui.timing_runs import BATCHES, Run
 from c128a.ui.timing_text import spread, times, us
-from c128a.units import human_bytes
 
 TOKENS = ("p2048", "p8192")  # batches that the combine was timed with
 FORMS = {  # variant: (name, colour, shape)

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from c128a.layout import human_bytes
 from c128a.ui.timing_data import Row, TimingCase, floor_us, ratio
 from c128a.ui.timing_runs import BATCHES, CAPACITY, Run
-from c128a.units import human_bytes
 from c128a.width import loop_trips
 
 RESOLUTION = {"warm": 0.02, "cold": 0.1}  # µs: 0.5 of a CUDA event, twice, over 50 launches and over 10

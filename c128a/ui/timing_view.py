@@ -11,12 +11,12 @@ from typing import Any
 
 import altair as alt
 
+from c128a.layout import human_bytes
 from c128a.ui import theme
 from c128a.ui import timing_axes as axes
 from c128a.ui.picture import Picture, Spec, frame
 from c128a.ui.timing_data import Row, TimingCase
 from c128a.ui.timing_text import VARIANTS, spread, tiles_name, us
-from c128a.units import human_bytes
 from c128a.width import loop_trips
 
 HEIGHT = 330  # pixels

@@ -7,12 +7,11 @@ from functools import lru_cache
 import altair as alt
 import marimo as mo
 
-from c128a.layout import ITEMSIZE
+from c128a.layout import ITEMSIZE, human_bytes
 from c128a.ui import page, theme
 from c128a.ui.picture import Picture, Spec, frame
 from c128a.ui.width_data import BLOCK_SIZES, WidthCase, reach, step_bytes, trips
 from c128a.ui.width_view import COLOUR, octaves
-from c128a.units import human_bytes
 from c128a.width import loop_trips
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from c128a.layout import human_bytes
 from c128a.ui.width_data import WidthCase, mean_width, reach, step_bytes
-from c128a.units import human_bytes
 from c128a.width import loop_trips
 
 

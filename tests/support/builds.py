@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import torch
 
 from c128a import backend, reference
-from c128a.build import build_c128a_topk_metadata, build_with_row_loop
 from c128a.layout import RowLayout
+from c128a.metadata import build_c128a_topk_metadata, build_with_row_loop
 
 POISON = 12_345
 BUILDS = {"tiled": build_c128a_topk_metadata, "row_loop": build_with_row_loop}

@@ -10,7 +10,7 @@ kernels = pytest.mark.parametrize("kernel", KERNELS)
 
 
 def test_the_step_is_the_one_that_is_launched():
-    from c128a.launch import ROW_LOOP_STEP
+    from c128a.kernel import ROW_LOOP_STEP
 
     assert STEP == ROW_LOOP_STEP
 

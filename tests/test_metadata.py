@@ -1,0 +1,457 @@
+"""The function of the report and the builder: both kernels equal the reference, and bad arguments write nothing."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c128a import kernel, metadata, reference
+from c128a.case import Case
+from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata
+from c128a.tiles import TILES, tile_shape
+from c128a.width import active_topk_width
+from tests.support.builds import BUILDS, DEVICE, POISON, assert_equals_reference, batch_of, ids, int32, int64, poisoned
+
+builds = pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS.keys())
+layouts = pytest.mark.parametrize("layout", ["packed", "pitched"])
+BUFFERS = ("global_decode_buffer", "decode_lens_buffer", "prefill_buffer")
+
+
+def arguments(**changes):
+    """The batch of the pull request's own test, of one decode and one prefill token."""
+    return {
+        "positions": int64(255, 511),
+        "compress_ratio": 128,
+        "num_decode_tokens": 1,
+        "token_to_req_indices": int32(0, 0),
+        "block_table": int32(3).view(1, 1),
+        "block_size": 256,
+        "slot_mapping": int64(0, 1),
+        "global_decode_buffer": poisoned(2, 256),
+        "decode_lens_buffer": poisoned(2),
+        "prefill_buffer": poisoned(2, 256),
+        "max_compressed_tokens": 128,
+    } | changes
+
+
+# The function
+
+
+@builds
+def test_the_worked_example_position_1000_sees_7_entries(build):
+    table = int32(40, 10, 30, 20).view(1, 4)
+    decode, lens, _ = build(
+        int64(1000), 128, 1, int32(0), table, 2, int64(5), poisoned(1, 128), poisoned(1), poisoned(1, 128), 128
+    )
+    assert ids(decode[0]) == [80, 81, 20, 21, 60, 61, 40]
+    assert lens.tolist() == [7]
+
+
+CASES = {
+    "decode": Case.decode(3, 1024),
+    "prefill": Case.prefill(5, 700),
+    "mixed": Case.mixed(2, 3, 2048),
+    "one-long": Case.one_long(3, 40_000, 256),
+    "speculative": Case.speculative(2, 3, 520),
+}
+
+
+@builds
+@layouts
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_batches_equal_the_reference(build, layout, case):
+    inputs = case.tensors(DEVICE)[:4]
+    assert_equals_reference(build, inputs, case.num_decode_tokens, 384, layout=layout, capacity=512)
+
+
+@builds
+@pytest.mark.parametrize("width", [1, 7, 8, 127, 128, 129, 384, 1025])
+def test_odd_widths_equal_the_reference(build, width):
+    inputs = (int64(128 * width - 1, 5000, 127, 128 * width + 500), int32(0, 0, 0, 0), int32(*range(600)).view(1, -1))
+    assert_equals_reference(build, (*inputs, int64(0, 1, 2, 3)), 2, width, capacity=width + 3, layout="pitched")
+
+
+# The tile of a build depends on rows × width; these reach each of them with few interpreted programs.
+@pytest.mark.parametrize(
+    ("rows", "width"), [(3, 128), (3, 256), (2049, 256), (80, 8192), (2048, 8192)], ids=lambda value: str(value)
+)
+def test_every_tile_shape_equals_the_reference(rows, width, monkeypatch):
+    tile = tile_shape(rows, width)
+    monkeypatch.setattr(metadata, "tile_shape", lambda *_: tile)
+    metadata.check.cache_clear()
+    table = torch.randperm(2 * 4096, dtype=torch.int32).view(2, 4096).to(DEVICE)
+    inputs = (int64(1_048_575, 300_000, 16_383, 1_048_575, 900), int32(1, 0, 1, 0, 0), table, int64(0, 1, -1, 3, 4))
+    assert_equals_reference(build_c128a_topk_metadata, inputs, 3, width)
+
+
+@st.composite
+def random_builds(draw):
+    tokens = draw(st.integers(0, 12))
+    table_rows, table_cols = draw(st.integers(1, 3)), draw(st.integers(1, 6))
+
+    def numbers(least, most, count):
+        return draw(st.lists(st.integers(least, most), min_size=count, max_size=count))
+
+    inputs = (
+        int64(*numbers(-2, 5000, tokens)),
+        int32(*numbers(-1, table_rows, tokens)),
+        int32(*numbers(-1, 90, table_rows * table_cols)).view(table_rows, table_cols),
+        int64(*numbers(-1, 9, tokens)),
+    )
+    width = draw(st.integers(1, 5).map(lambda k: 8 * k) | st.integers(1, 40))
+    return {
+        "inputs": inputs,
+        "num_decode": draw(st.integers(0, tokens)),
+        "width": width,
+        "ratio": draw(st.sampled_from([4, 100, 128])),
+        "block_size": draw(st.sampled_from([1, 2, 3, 64, 256])),
+        "layout": draw(st.sampled_from(["packed", "pitched"])),
+        "capacity": width + draw(st.integers(0, 9)),
+    }
+
+
+@builds
+@settings(max_examples=60)
+@given(random_builds())
+def test_random_builds_equal_the_reference_and_touch_nothing_else(build, case):
+    assert_equals_reference(build, **case)
+
+
+def test_a_table_slice_with_a_stride_of_its_own_is_read_by_that_stride():
+    batch = {"positions": int64(511, 511), "num_decode_tokens": 2, "token_to_req_indices": int32(1, 3)}
+    table = int32(*range(20)).view(4, 5)[:, 1:3]  # two columns, five elements a row
+    decode, _, _ = build_c128a_topk_metadata(**arguments(**batch, block_table=table, block_size=2))
+    assert [ids(row) for row in decode] == [[12, 13, 14, 15], [32, 33, 34, 35]]
+
+
+@builds
+@layouts
+def test_incident_13_zero_tokens_give_empty_views_and_launch_nothing(build, layout, monkeypatch):
+    def launched(*_):
+        raise AssertionError("a kernel was launched")
+
+    monkeypatch.setattr(kernel, "launcher", launched)
+    monkeypatch.setattr(kernel.Plan, "launch_row_loop", launched)
+    decode, lens, prefill = build(
+        **arguments(positions=int64(), num_decode_tokens=0, layout=layout, slot_mapping=int64())
+    )
+    assert (decode.shape, lens.shape, prefill.shape) == ((0, 128), (0,), (0, 128))
+
+
+BAD = {
+    "width-over-capacity": ({"max_compressed_tokens": 512}, r"max_compressed_tokens is 512; global_decode_buffer"),
+    "narrow-prefill": ({"prefill_buffer": poisoned(2, 64)}, r"max_compressed_tokens is 128; prefill_buffer"),
+    "few-decode-rows": (
+        {"num_decode_tokens": 2, "global_decode_buffer": poisoned(1, 256)},
+        r"global_decode_buffer of shape \(1, 256\) is too small for 2 rows",
+    ),
+    "few-prefill-rows": (
+        {"num_decode_tokens": 0, "prefill_buffer": poisoned(1, 256)},
+        r"prefill_buffer of shape \(1, 256\) is too small for 2 rows",
+    ),
+    "few-lens": (
+        {"num_decode_tokens": 2, "decode_lens_buffer": poisoned(1)},
+        r"decode_lens_buffer holds 1 elements; num_decode_tokens is 2",
+    ),
+    "few-requests": ({"num_decode_tokens": 2, "token_to_req_indices": int32(0)}, r"token_to_req_indices holds 1"),
+    "few-slots": ({"slot_mapping": int64()}, r"slot_mapping holds 0 elements"),
+    "decode-over-tokens": ({"num_decode_tokens": 3}, r"num_decode_tokens is 3.* 2 tokens"),
+    "decode-negative": ({"num_decode_tokens": -1}, r"num_decode_tokens is -1"),
+    "width-0": ({"max_compressed_tokens": 0}, r"max_compressed_tokens is 0"),
+    "ratio-0": ({"compress_ratio": 0}, r"compress_ratio is 0"),
+    "block-0": ({"block_size": 0}, r"block_size is 0"),
+    "block-over-int32": ({"block_size": 2**31}, r"block_size is 2147483648"),
+    "table-1d": ({"block_table": int32(3)}, r"block_table has shape \(1,\); it must have 2 dimension"),
+    "positions-0d": ({"positions": int64(3)[0]}, r"positions has shape \(\); it must have 1 dimension"),
+    "decode-transposed": (
+        {"global_decode_buffer": poisoned(256, 256).t()},
+        r"global_decode_buffer has strides \(1, 256\); its last dimension must be contiguous",
+    ),
+    "packed-in-a-slice": (
+        {"prefill_buffer": poisoned(2, 512)[:, :256]},
+        r"prefill_buffer has row stride 512 and 256 columns; packed rows need a contiguous buffer",
+    ),
+    "other-device": ({"slot_mapping": torch.empty(2, dtype=torch.int64, device="meta")}, r"slot_mapping is on meta"),
+    "layout": ({"layout": "loose"}, r"layout is 'loose'; it must be one of packed, pitched"),
+    "layout-list": ({"layout": []}, r"layout is \[\]"),
+    "layout-none": ({"layout": None}, r"layout is None"),
+}
+
+
+@builds
+@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_argument_is_named_and_nothing_is_written(build, changes, message):
+    call = arguments(**changes)
+    with pytest.raises(ValueError, match=message):
+        build(**call)
+    assert all((call[name] == POISON).all() for name in BUFFERS)
+
+
+WRONG_TENSORS = {
+    "positions": int32(255, 511),
+    "token_to_req_indices": int64(0, 0),
+    "block_table": int64(3).view(1, 1),
+    "slot_mapping": None,
+    "global_decode_buffer": poisoned(2, 256).long(),
+    "decode_lens_buffer": poisoned(2).float(),
+    "prefill_buffer": [[0] * 256] * 2,
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TENSORS)
+def test_a_tensor_of_another_type_is_named(name):
+    with pytest.raises(TypeError, match=f"{name} is"):
+        build_c128a_topk_metadata(**arguments(**{name: WRONG_TENSORS[name]}))
+
+
+@pytest.mark.parametrize("name", ["num_decode_tokens", "max_compressed_tokens", "compress_ratio", "block_size"])
+@pytest.mark.parametrize("value", [1.0, float("nan"), True, "2", None, torch.tensor(True)], ids=repr)
+def test_what_is_no_integer_is_a_type_error_even_where_an_equal_integer_was_seen(name, value):
+    build_c128a_topk_metadata(**arguments(**{name: 1}))
+    with pytest.raises(TypeError, match=f"{name} is"):
+        build_c128a_topk_metadata(**arguments(**{name: value}))
+
+
+@builds
+def test_integers_of_numpy_and_tensors_on_the_host_are_integers(build):
+    sizes = {"max_compressed_tokens": torch.tensor(128), "compress_ratio": np.int32(128), "block_size": np.uint16(256)}
+    decode, lens, _ = build(**arguments(num_decode_tokens=np.int64(1), **sizes))
+    assert ids(decode[0]) == [768, 769] and lens.tolist() == [2]
+
+
+SHRINK = {
+    "resize_": lambda buffer: buffer.resize_(1, 256),
+    "set_": lambda buffer: buffer.set_(buffer.untyped_storage(), 0, (2, 64), (64, 1)),
+    "as_strided_": lambda buffer: buffer.as_strided_((2, 64), (256, 1)),
+    "data-narrowed": lambda buffer: setattr(buffer, "data", buffer.data[:1]),
+    "storage-resized": lambda buffer: buffer.untyped_storage().resize_(256 * 4),
+}
+
+
+@builds
+@pytest.mark.parametrize("shrink", SHRINK.values(), ids=SHRINK.keys())
+def test_a_buffer_made_smaller_in_place_is_refused_by_the_next_build(build, shrink):
+    call = arguments(num_decode_tokens=2, layout="pitched")
+    build(**call)
+    shrink(call["global_decode_buffer"])
+    with pytest.raises(ValueError, match="global_decode_buffer"):
+        build(**call)
+
+
+def test_the_views_of_two_builds_are_objects_of_their_own():
+    call = arguments()
+    for view in build_c128a_topk_metadata(**call):
+        view.unsqueeze_(0)
+    assert [view.dim() for view in build_c128a_topk_metadata(**call)] == [2, 1, 2]
+
+
+@builds
+@layouts
+@pytest.mark.parametrize("overlapping", ["prefill_buffer", "decode_lens_buffer", "global_decode_buffer"])
+def test_buffers_that_would_be_written_over_each_other_are_refused_by_name(build, layout, overlapping):
+    whole = poisoned(4, 256)
+    flat = whole.view(-1)
+    changes = {
+        "prefill_buffer": {"global_decode_buffer": whole[:2], "prefill_buffer": whole[:2]},
+        "decode_lens_buffer": {"global_decode_buffer": whole[:2], "decode_lens_buffer": flat[100:102]},
+        "global_decode_buffer": {"global_decode_buffer": whole[1:3], "prefill_buffer": flat[320:832].view(2, 256)},
+    }[overlapping]
+    with pytest.raises(ValueError, match=f"{overlapping}.* overlap|overlap.*{overlapping}"):
+        build(**arguments(**changes, layout=layout))
+    assert (whole == POISON).all()
+
+
+def test_buffers_that_touch_do_not_overlap():
+    whole = poisoned(2, 256)
+    call = arguments(global_decode_buffer=whole[:1], prefill_buffer=whole[1:], layout="pitched")
+    decode, _, prefill = build_c128a_topk_metadata(**call)
+    assert ids(decode[0]) == [768, 769] and ids(prefill[0]) == [0, 1, 2, 3]
+
+
+# The builder
+
+
+def builder(layout="pitched", model_len=65_536, tokens=64, **options):
+    made = C128AMetadataBuilder(model_len, tokens, layout=layout, device=DEVICE, **options)
+    for buffer in (made._rows, made.decode_lens_buffer):
+        buffer.fill_(POISON)
+    return made
+
+
+def build(made, batch, max_seq_len=None):
+    seq = batch.max_seq_len if max_seq_len is None else max_seq_len
+    return made.build(batch.positions, batch.query_start_loc, seq, batch.block_table, batch.slot_mapping)
+
+
+@st.composite
+def random_batches(draw):
+    k = draw(st.integers(0, 3))
+    decode = draw(st.lists(st.integers(0, 1 + k), max_size=5))
+    queries = decode + draw(st.lists(st.integers(2 + k, 20), max_size=2))
+    seqs = [query + draw(st.integers(0, 3000)) for query in queries]
+    case = Case(tuple(queries), tuple(seqs), len(decode), seed=draw(st.integers(0, 9)))
+    padded = draw(st.integers(0, 4))  # at most 20 + 40 + 4 = 64 tokens
+    return case, k, padded, draw(st.sampled_from(["packed", "pitched"]))
+
+
+@settings(max_examples=60)
+@given(random_batches())
+def test_random_batches_equal_the_reference(drawn):
+    case, k, padded, layout = drawn
+    batch = batch_of(case)
+    # Padding tokens of a graph: position 0, no slot, and no request.
+    positions = torch.cat([batch.positions, torch.zeros(padded, dtype=torch.int64, device=DEVICE)])
+    slots = torch.cat([batch.slot_mapping, torch.full((padded,), -1, dtype=torch.int64, device=DEVICE)])
+    requests = torch.cat([batch.token_to_req_indices, torch.full((padded,), -1, dtype=torch.int32, device=DEVICE)])
+    num_decode = batch.num_decode_tokens + (padded if batch.num_decode_tokens == batch.num_tokens else 0)
+
+    made = builder(layout, model_len=4096, tokens=64, num_speculative_tokens=k)
+    got = made.build(positions, batch.query_start_loc, batch.max_seq_len, batch.block_table, slots)
+
+    width = active_topk_width(batch.max_seq_len, 128, made.capacity)
+    want = reference.topk_metadata(positions, 128, num_decode, requests, batch.block_table, 2, slots, width)
+    assert (got.width, got.num_decode_tokens) == (width, num_decode)
+    if num_decode:
+        assert got.global_decode_topk_indices.shape == (num_decode, 1, width)
+        assert torch.equal(got.global_decode_topk_indices[:, 0], want[0])
+        assert torch.equal(got.decode_topk_lens, want[1])
+        stride = width if layout == "packed" else made.capacity
+        assert num_decode == 1 or got.global_decode_topk_indices.stride(0) == stride
+    else:
+        assert got.global_decode_topk_indices is None and got.decode_topk_lens is None
+    if positions.shape[0] > num_decode:
+        assert torch.equal(got.prefill_topk_indices, want[2])
+    else:
+        assert got.prefill_topk_indices is None
+
+
+def test_buffers_of_the_baseline_deployment_stay_within_272_mib():
+    made = C128AMetadataBuilder(1_048_576, 8192, layout="pitched", max_num_seqs=512, device="meta")
+    assert made.capacity == 8192
+    assert made.reserved_bytes <= 272 * 2**20  # the released builder holds 2 × 8192 × 8192 × 4 = 512 MiB
+
+
+def test_without_prefill_rows_only_decode_rows_are_held_and_built():
+    made = C128AMetadataBuilder(1_048_576, 8192, layout="pitched", max_num_seqs=512, prefill_rows=False, device="meta")
+    assert made.prefill_buffer is None
+    assert made.reserved_bytes == 512 * 8192 * 4 + 2 * 512 * 4
+    batch = batch_of(Case.mixed(2, 5, 1024))
+    got = build(builder(prefill_rows=False), batch)
+    want = reference.decode_rows(batch.positions[:2], 128, int32(0, 1), batch.block_table, 2, 128)
+    assert torch.equal(got.global_decode_topk_indices[:, 0], want)
+    assert got.prefill_topk_indices is None
+
+
+@pytest.mark.parametrize(("decode", "prefill"), [(1, 7), (0, 8)])
+def test_decode_and_prefill_rows_of_a_full_batch_never_share_a_cell(decode, prefill):
+    # The two buffers share one row; a batch that fills the builder with one decode token uses all rows but that one.
+    made = builder(tokens=8, max_num_seqs=4, model_len=16_384)
+    batch = batch_of(Case.mixed(decode, prefill, 16_384))
+    got = build(made, batch)
+    assert torch.equal(got.prefill_topk_indices, reference.prefill_rows(batch.positions[decode:], 128, 128))
+    if decode:
+        want = reference.decode_rows(batch.positions[:1], 128, int32(0), batch.block_table, 2, 128)
+        assert torch.equal(got.global_decode_topk_indices[:, 0], want)
+
+
+def test_buffers_keep_their_address_over_all_widths():
+    made = builder(model_len=1_048_576, tokens=4)
+    addresses = set()
+    for seq in (1_048_576, 300_000, 4_096):
+        got = build(made, batch_of(Case.mixed(2, 2, 4_096)), max_seq_len=seq)
+        addresses.add((got.global_decode_topk_indices.data_ptr(), got.prefill_topk_indices.data_ptr()))
+    assert len(addresses) == 1
+
+
+def test_requests_of_a_new_batch_replace_those_of_the_batch_before():
+    made = builder(num_speculative_tokens=1)
+    for queries in ((1, 1, 1), (2, 1), (1, 2), (1, 1), (2, 2, 1)):
+        batch = batch_of(Case(queries, (700,) * len(queries), len(queries)))
+        got = build(made, batch)
+        want = reference.decode_rows(batch.positions, 128, batch.token_to_req_indices, batch.block_table, 2, 128)
+        assert torch.equal(got.global_decode_topk_indices[:, 0], want), queries
+
+
+@layouts
+def test_an_empty_batch_has_no_rows(layout):
+    got = builder(layout).build(int64(), [0], 0, int32().view(0, 0), int64())
+    assert (got.num_decode_tokens, got.global_decode_topk_indices, got.prefill_topk_indices) == (0, None, None)
+
+
+def test_warmup_lists_one_variant_for_each_tile_shape():
+    assert [(*variant.constants[2:], variant.warps) for variant in builder().warmup()] == list(TILES)
+
+
+def two(positions=(600, 601), starts=(0, 1, 2), seq=602, tokens=64, table_rows=2, **options):
+    made = builder(tokens=tokens, **options)
+    table = int32(*range(3 * table_rows)).view(table_rows, 3)
+    return made.build(int64(*positions), starts, seq, table, int64(*positions))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seq": 70_000}, "max_seq_len is 70,000: its rows need 546 columns, but the capacity is 512"),
+        ({"tokens": 1}, "positions has 2 tokens; max_num_batched_tokens is 1"),
+        ({"max_num_seqs": 1}, r"2 decode tokens; max_num_seqs × \(1 \+ num_speculative_tokens\) allows 1"),
+        ({"starts": (1, 2)}, "query_start_loc is .* must start at 0"),
+        ({"starts": (0, 3)}, "must start at 0 and end at most at the 2 tokens"),
+        ({"starts": (0, 2, 1)}, "query_start_loc is .* must not decrease"),
+        ({"starts": ()}, r"query_start_loc is \[\]"),
+        ({"starts": 2}, r"query_start_loc is \[2\]"),
+        ({"positions": (5, 6, 7), "starts": (0, 2, 3)}, r"request 1 \(query length 1, .*\) behind prefill request 0"),
+        ({"table_rows": 1}, "block_table has 1 rows; the batch has 2 decode requests"),
+    ],
+    ids=["seq", "tokens", "decode-rows", "start", "end", "decrease", "empty", "number", "order", "table"],
+)
+def test_a_batch_over_the_limits_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        two(**options)
+
+
+@pytest.mark.parametrize("starts", [[0, 1.7, 2], [0, float("nan"), 2], [False, True], np.array([0.0, 2.0])], ids=repr)
+def test_offsets_that_are_no_integers_are_a_type_error(starts):
+    with pytest.raises(TypeError, match="query_start_loc"):
+        two(starts=starts)
+
+
+@pytest.mark.parametrize("length", [float("nan"), 512.0, True], ids=repr)
+def test_a_length_that_is_no_integer_is_a_type_error(length):
+    with pytest.raises(TypeError, match="max_seq_len"):
+        two(seq=length)
+
+
+@pytest.mark.parametrize("starts", [np.array([0, 1, 2], dtype=np.int32), torch.tensor([0, 1, 2]), [0, 1, 2]], ids=type)
+def test_integers_of_numpy_and_torch_are_lengths_and_offsets(starts):
+    assert two(starts=starts, seq=np.int64(602)).decode_topk_lens.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": "loose"}, "layout is 'loose'; it must be one of packed, pitched"),
+        ({"tokens": 0}, "max_num_batched_tokens is 0"),
+        ({"max_num_seqs": 0}, "max_num_seqs is 0"),
+        ({"num_speculative_tokens": -1}, "num_speculative_tokens is -1"),
+        ({"kv_block_size": 64}, "kv_block_size is 64; it must be a multiple of 128"),
+        ({"kv_block_size": 200}, "kv_block_size is 200"),
+        ({"policy": "widest"}, "policy is 'widest'"),
+        ({"model_len": 0}, "max_model_len is 0"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_builder_that_cannot_work_is_not_made(options, message):
+    with pytest.raises(ValueError, match=message):
+        builder(**options)
+
+
+@pytest.mark.parametrize("option", ["model_len", "tokens", "max_num_seqs", "num_speculative_tokens", "kv_block_size"])
+def test_a_builder_is_made_of_integers(option):
+    with pytest.raises(TypeError, match=f"{option} is 256.5"):
+        builder(**{option: 256.5})
+
+
+def test_layout_has_no_default():
+    with pytest.raises(TypeError, match="layout"):
+        C128AMetadataBuilder(4096, 8)
