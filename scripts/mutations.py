@@ -1,0 +1,64 @@
+"""Break the code on purpose and see whether a test notices: `python scripts/mutations.py [NAME …]`.
+
+scripts/mutations.toml lists the breaks: a file, a text that stands in it once, what takes its place, and the tests that
+must fail then. Each is tried in a copy of the repository. Exit status 1 where a break survives without a reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+LIMIT_S = 300
+
+
+def survives(copy: Path, mutation: dict[str, str]) -> bool:
+    """Whether the tests of a mutation pass with it; raises SystemExit where its text does not stand once in the file."""
+    path = copy / mutation["file"]
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutation["old"]) != 1:
+        raise SystemExit(f"{mutation['name']}: {text.count(mutation['old'])} times in {mutation['file']}")
+    path.write_text(text.replace(mutation["old"], mutation["new"]), encoding="utf-8")
+    try:
+        command = [*PYTEST, *mutation["tests"].split()]
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        if done.returncode in (4, 5):
+            raise SystemExit(f"{mutation['name']}: pytest ran no test\n{done.stdout[-2000:]}")
+        return done.returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def main() -> int:
+    """Try the mutations that are named, or all of them."""
+    parser = argparse.ArgumentParser(description="Break the code on purpose and see whether a test notices.")
+    parser.add_argument("names", nargs="*", help="mutations to try; all where none is named")
+    names = parser.parse_args().names
+    listed = tomllib.loads((ROOT / "scripts" / "mutations.toml").read_text(encoding="utf-8"))["mutation"]
+    chosen = [each for each in listed if not names or any(each["name"].startswith(name) for name in names)]
+    survivors = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        shutil.copytree(
+            ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", ".gpu*", "__pycache__")
+        )
+        for at, mutation in enumerate(chosen, 1):
+            left = survives(copy, mutation)
+            survivors += [mutation] if left else []
+            print(f"{at}/{len(chosen)} {mutation['name']}: {'SURVIVES' if left else 'noticed'}", flush=True)
+    for each in survivors:
+        print(f"survivor {each['name']}: {each.get('reason', 'no reason given')}")
+    return int(any("reason" not in each for each in survivors))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
