@@ -20,7 +20,7 @@ LIMIT_S = 300
 
 
 def survives(copy: Path, mutation: dict[str, str]) -> bool:
-    """Whether the tests of a mutation pass with it; raises SystemExit where its text does not stand once in the file."""
+    """Whether its tests pass with a mutation; raises SystemExit where its text does not stand once in the file."""
     path = copy / mutation["file"]
     text = path.read_text(encoding="utf-8")
     if text.count(mutation["old"]) != 1:
