@@ -24,6 +24,9 @@ _HOME = {
     "C128AMetadataBuilder": "metadata",
     "C128AMetadata": "metadata",
     "combine_prefill_indices": "combine",
+    "combine_step_indices": "combine",
+    "prefill_chunks": "layout",
+    "step_bases": "layout",
 }
 
 __all__ = [*_HOME]

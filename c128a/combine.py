@@ -1,16 +1,20 @@
-"""Prefill rows joined with the sliding window, once per C128A layer: where the width is paid for.
+"""Prefill rows joined with the sliding window, from the tokens' positions or from the builder's rows.
 
-Two forms of one definition (`reference.combined_rows`):
+    combine_step_indices       one launch for a whole step: each request has its place in the workspace of its chunk
+    combine_prefill_indices    one chunk, in which every request has as many rows of the workspace
+    combine_from_rows          one chunk, from the builder's prefill rows: the form of the released engine
 
-    from_rows         takes the builder's prefill rows: fill the output with -1, copy the n leading ids of each row,
-                      append the window. The form of the released engine: WORKERS programs a request.
-    from_positions    derives each row from its position and writes each cell once. The n leading ids are always
-                      0 … n-1 plus the request's base, so it needs neither prefill rows nor the pass that writes them.
+The first two run `from_positions`: the n leading ids of a row are always 0 … n-1 plus a base, so it needs neither
+prefill rows nor the pass that writes them. None of its inputs depends on the layer, so a step needs it once.
+The definition is `reference.combined_rows`; `prefill_chunks` and `step_bases` give the places of a step's requests.
 """
 
 from __future__ import annotations
 
 import c128a.backend as backend  # decides TRITON_INTERPRET before Triton is imported
+
+from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 import triton
@@ -20,7 +24,9 @@ from triton.language.extra.cuda import gdc_wait
 from c128a.kernel import (
     INT32_MAX,
     VECTOR_BYTES,
+    Facts,
     Kernel,
+    Launcher,
     Variant,
     can_overlap,
     check_apart,
@@ -28,22 +34,33 @@ from c128a.kernel import (
     facts,
     launcher,
 )
-from c128a.layout import ITEMSIZE
+from c128a.layout import ITEMSIZE, Chunk, prefill_chunks, step_bases
 from c128a.tiles import COMBINE_TILE
 from c128a.width import host_integer
+
+__all__ = [
+    "Chunk",
+    "combine_from_rows",
+    "combine_prefill_indices",
+    "combine_step_indices",
+    "combined_width",
+    "prefill_chunks",
+    "step_bases",
+]
 
 WINDOW = 128  # tokens of the uncompressed sliding window (DeepSeek-V4)
 LIVE_BLOCK = 128  # columns; live_prefix=True writes whole blocks of this many
 WORKERS = 128  # programs a request in from_rows
+TENSORS = 10  # that from_positions takes; of those that it does not read any will do
 
 
-def combined_width(topk_width: int, window: int = WINDOW) -> int:
-    """Columns of a combined row: the top-k width and the window, rounded up to 128.
+def combined_width(topk_width: int, window: int = WINDOW, max_image_tokens: int = 0) -> int:
+    """Columns of a combined row: the top-k width, the window and the longest image, rounded up to 128.
 
-    >>> combined_width(256), combined_width(8192)
-    (384, 8320)
+    >>> combined_width(256), combined_width(8192), combined_width(8192, max_image_tokens=1)
+    (384, 8320, 8448)
     """
-    return -(-(topk_width + window) // LIVE_BLOCK) * LIVE_BLOCK
+    return -(-(topk_width + window + max_image_tokens) // LIVE_BLOCK) * LIVE_BLOCK
 
 
 @triton.jit
@@ -54,14 +71,20 @@ def from_positions(
     requests_ptr,  # (tokens,) int32
     seq_lens_ptr,  # (requests,) int32
     gather_lens_ptr,  # (requests,) int32
+    compressed_base_ptr,  # (requests,) int32, workspace row of each one's first entry; not read unless BASES
+    window_base_ptr,  # (requests,) int32, that of its first gathered token; not read unless BASES
+    left_ptr,  # (tokens,) int32, tokens of an image before each token; not read unless SPANS
+    right_ptr,  # (tokens,) int32, tokens of an image after each token; not read unless SPANS
     tokens,
     requests,
     width,  # columns of a row
     out_stride,
-    workspace_rows,  # workspace rows a request
-    compressed_rows,  # of them, rows reserved for compressed entries
+    workspace_rows,  # workspace rows a request, unless BASES
+    compressed_rows,  # of them, rows reserved for compressed entries, unless BASES
     RATIO: tl.constexpr,  # tokens per compressed entry
-    SPAN: tl.constexpr,  # tokens of the sliding window
+    WINDOW: tl.constexpr,  # tokens of the sliding window
+    BASES: tl.constexpr,  # each request has a place of its own in the workspace
+    SPANS: tl.constexpr,  # tokens of an image see further than the window
     LIVE: tl.constexpr,  # 0: write whole rows; else write the live prefix in blocks of LIVE columns
     ROWS: tl.constexpr,  # rows a program
     COLS: tl.constexpr,  # columns a program
@@ -78,18 +101,32 @@ def from_positions(
     known = (request >= 0) & (request < requests)
     context = tl.load(seq_lens_ptr + request, mask=known, other=0)
     gathered = tl.load(gather_lens_ptr + request, mask=known, other=0)
+    if BASES:
+        base = tl.load(compressed_base_ptr + request, mask=known, other=-1)
+        behind = tl.load(window_base_ptr + request, mask=known, other=-1)
+        known = known & (base >= 0) & (behind >= 0)
+    else:
+        base = request * workspace_rows
+        behind = base + compressed_rows
 
     # seq_lens are int32, so a position of 2^31 - 1 and more lies outside of every sequence, as one below 0 does.
     position = tl.where(known & (position < 2**31 - 1), tl.maximum(position, -1), -1).to(tl.int32)
     n = (position + 1) // RATIO
-    start = tl.maximum(position - SPAN + 1, 0)
-    length = n + position - start + 1
+    start = position - WINDOW + 1
+    if SPANS:  # a span over the width does not fit whatever its length: clipped, its sums stay in 32 bits
+        left = tl.minimum(tl.load(left_ptr + row, mask=held, other=0), width)
+        right = tl.minimum(tl.maximum(tl.load(right_ptr + row, mask=held, other=0), 0), width)
+        start -= tl.maximum(left - WINDOW + 1, 0)
+        n_after = tl.where(position >= 0, right, 0)
+    else:
+        n_after = 0
+    start = tl.maximum(start, 0)
+    length = n + (position - start + 1) + n_after
     length = tl.where(length <= width, length, 0)
     if tile == 0:
         tl.store(lens_ptr + row, length, mask=held)
 
-    base = request * workspace_rows
-    token = base + compressed_rows + start - (context - gathered) - n  # added past n
+    token = behind + start - (context - gathered) - n  # added past n
     column = tile * COLS + tl.arange(0, COLS)[None, :]  # (1, COLS)
     index = column + tl.where(column < n[:, None], base[:, None], token[:, None])
     index = tl.where(column < length[:, None], index, -1)
@@ -102,11 +139,19 @@ FROM_POSITIONS = Kernel(from_positions, ("positions_ptr",), ("out_ptr", "width",
 
 
 def combine_variant(
-    device: int, compress_ratio: int = 128, window: int = WINDOW, *, live_prefix: bool = False, vector: bool = True
+    device: int,
+    compress_ratio: int = 128,
+    window: int = WINDOW,
+    *,
+    bases: bool = False,
+    spans: bool = False,
+    live_prefix: bool = False,
+    vector: bool = True,
 ) -> Variant:
     """The variant of `from_positions` for a GPU and these sizes."""
     tile = COMBINE_TILE
-    constants = (compress_ratio, window, LIVE_BLOCK if live_prefix else 0, tile.rows, tile.cols)
+    live = LIVE_BLOCK if live_prefix else 0
+    constants = (compress_ratio, window, int(bases), int(spans), live, tile.rows, tile.cols)
     return Variant(FROM_POSITIONS, device, constants, tile.warps, vector, can_overlap(device))
 
 
@@ -125,40 +170,142 @@ def combine_prefill_indices(
     live_prefix: bool = False,
     max_seq_len: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Write the combined rows of a prefill chunk from the tokens' positions (the form `from_positions`).
+    """Write the combined rows of one prefill chunk from the tokens' positions.
 
-    positions (tokens,) int64; token_to_req_indices (tokens,) int32, a request of this chunk each; seq_lens and
-    gather_lens (requests,) int32, in tokens; workspace_rows and compressed_rows are the rows a request has in the
-    workspace and those of them that hold compressed entries; out (≥ tokens, width) int32 and lens (≥ tokens,) int32.
+    workspace_rows and compressed_rows are the rows that each request has in the workspace, and those of them that hold
+    compressed entries; everything else is as in `combine_step_indices`, whose bases are then request × workspace_rows
+    and the same + compressed_rows. max_seq_len, the longest sequence of the chunk on the host, makes an error of a row
+    that does not fit.
+
+    Raises what `combine_step_indices` raises, and ValueError for a width under what max_seq_len needs, before anything
+    is written.
+    """
+    workspace_rows = host_integer("workspace_rows", workspace_rows, 0)
+    compressed_rows = host_integer("compressed_rows", compressed_rows, 0)
+    longest = None if max_seq_len is None else host_integer("max_seq_len", max_seq_len, 0)
+    tensors = {
+        "out": out,
+        "lens": lens,
+        "positions": positions,
+        "token_to_req_indices": token_to_req_indices,
+        "seq_lens": seq_lens,
+        "gather_lens": gather_lens,
+    }
+    return _combine(tensors, compress_ratio, window, live_prefix, (workspace_rows, compressed_rows), longest)
+
+
+def combine_step_indices(
+    positions: torch.Tensor,
+    token_to_req_indices: torch.Tensor,
+    seq_lens: torch.Tensor,
+    gather_lens: torch.Tensor,
+    compressed_base: torch.Tensor,
+    window_base: torch.Tensor,
+    out: torch.Tensor,
+    lens: torch.Tensor,
+    *,
+    compress_ratio: int = 128,
+    window: int = WINDOW,
+    left_visible: torch.Tensor | None = None,
+    right_visible: torch.Tensor | None = None,
+    live_prefix: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Write the combined rows of all prefill chunks of a step from the tokens' positions, in one launch.
+
+    positions (tokens,) int64; token_to_req_indices (tokens,) int32, a prefill request each; seq_lens and gather_lens
+    (requests,) int32, in tokens; compressed_base and window_base (requests,) int32, the workspace row of a request's
+    first compressed entry and of its first gathered token (`step_bases`); left_visible and right_visible (tokens,)
+    int32, both or none: how many tokens of an image each token sees before and after itself, 0 outside of images; out
+    (≥ tokens, width) int32 and lens (≥ tokens,) int32.
 
     Returns out[:tokens] and lens[:tokens], every cell written: n + window ids, then -1. live_prefix=True leaves the
-    cells from the next multiple of 128 after lens untouched, for readers that honour lens. A request outside the
-    chunk and a position below 0 or over 2^31 - 2 give a row of -1 and lens 0. So does a row whose n + window ids do
-    not fit into the width: no row is written in part. max_seq_len, the longest sequence of the chunk on the host,
-    makes that an error. Source: vLLM's prefill combine for DeepSeek-V4.
+    cells from the next multiple of 128 after lens untouched, for readers that honour lens. A request outside of
+    seq_lens or with a negative base, and a position below 0 or over 2^31 - 2, give a row of -1 and lens 0. So does a
+    row whose ids do not fit into the width: no row is written in part. Source: vLLM's prefill combine for DeepSeek-V4.
 
     Raises TypeError for a wrong dtype or a size that is no host integer, and ValueError for shapes that do not fit, a
-    width under the window or under what max_seq_len needs, before anything is written.
+    width under the window, and tensors that overlap or lie on different devices, before anything is written.
     """
-    tokens = positions.numel()
-    tensors = {"positions": positions, "token_to_req_indices": token_to_req_indices, "seq_lens": seq_lens}
-    tensors |= {"gather_lens": gather_lens, "out": out, "lens": lens}
-    workspace_rows, compressed_rows, compress_ratio, window = _check(
-        tokens, workspace_rows, compressed_rows, compress_ratio, window, tensors
-    )
-    width, stride = out.shape[1], out.stride(0)
+    tensors = {
+        "out": out,
+        "lens": lens,
+        "positions": positions,
+        "token_to_req_indices": token_to_req_indices,
+        "seq_lens": seq_lens,
+        "gather_lens": gather_lens,
+        "compressed_base": compressed_base,
+        "window_base": window_base,
+    }
+    if left_visible is not None and right_visible is not None:
+        tensors |= {"left_visible": left_visible, "right_visible": right_visible}
+    elif left_visible is not None or right_visible is not None:
+        raise ValueError("left_visible and right_visible are given together or not at all; one of them is missing")
+    return _combine(tensors, compress_ratio, window, live_prefix, None, None)
+
+
+class Combine(NamedTuple):
+    """A combine that passed every check: how it is launched, and shape and strides of what it returns."""
+
+    launch: Launcher | None
+    rows: tuple[tuple[int, int], tuple[int, int]]
+    lens: tuple[tuple[int], tuple[int]]
+
+
+def _combine(
+    tensors: dict[str, torch.Tensor],
+    compress_ratio: int,
+    window: int,
+    live_prefix: bool,
+    chunk: tuple[int, int] | None,
+    max_seq_len: int | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Run `from_positions`. chunk: workspace_rows and compressed_rows of a request, where it has no bases."""
+    compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
+    window = host_integer("window", window, 1)
+    out, lens = tensors["out"], tensors["lens"]
+    given = tuple([(t.dtype, t.device, t.shape, t.stride()) for t in tensors.values()])
+    places = tuple([(t.data_ptr(), t.untyped_storage().nbytes(), t.storage_offset()) for t in (out, lens)])
+    plan = _plan(tuple(tensors), given, places, compress_ratio, window, bool(live_prefix), chunk, max_seq_len)
+    if plan.launch is not None:
+        unread = [tensors["seq_lens"]] * (TENSORS - len(tensors))
+        plan.launch(*tensors.values(), *unread)
+    return out.as_strided(*plan.rows), lens.as_strided(*plan.lens)
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    names: tuple[str, ...],
+    given: tuple[Facts, ...],
+    places: tuple[tuple[int, int, int], ...],
+    compress_ratio: int,
+    window: int,
+    live_prefix: bool,
+    chunk: tuple[int, int] | None,
+    max_seq_len: int | None,
+) -> Combine:
+    """Check a combine by the facts of its tensors; kept for the next call, by all that the checks look at."""
+    of = dict(zip(names, given, strict=True))
+    tokens = _check(of, places, compress_ratio, window, chunk)
+    (_, device, (_, width), (stride, _)), requests = of["out"], of["seq_lens"][2][0]
     if max_seq_len is not None:
-        longest = host_integer("max_seq_len", max_seq_len, 0)
-        needed = longest // compress_ratio + min(window, longest)
+        needed = max_seq_len // compress_ratio + min(window, max_seq_len)
         if needed > width:
-            raise ValueError(f"out has {width} columns; a row of max_seq_len {longest:,} needs {needed:,}")
+            raise ValueError(f"out has {width} columns; a row of max_seq_len {max_seq_len:,} needs {needed:,}")
+    launch = None
     if tokens:
+        vector = (places[0][0] | (width | stride) * ITEMSIZE) % VECTOR_BYTES == 0
+        variant = combine_variant(
+            device.index or 0,
+            compress_ratio,
+            window,
+            bases=chunk is None,
+            spans="left_visible" in of,
+            live_prefix=live_prefix,
+            vector=vector,
+        )
         grid = (-(-tokens // COMBINE_TILE.rows), -(-width // COMBINE_TILE.cols), 1)
-        integers = (tokens, seq_lens.shape[0], width, stride, workspace_rows, compressed_rows)
-        vector = (out.data_ptr() | (width | stride) * ITEMSIZE) % VECTOR_BYTES == 0
-        variant = combine_variant(out.device.index or 0, compress_ratio, window, live_prefix=live_prefix, vector=vector)
-        launcher(variant, grid, integers)(out, lens, positions, token_to_req_indices, seq_lens, gather_lens)
-    return out[:tokens], lens[:tokens]
+        launch = launcher(variant, grid, (tokens, requests, width, stride, *(chunk or (0, 0))))
+    return Combine(launch, ((tokens, width), (stride, 1)), ((tokens,), (1,)))
 
 
 @triton.jit
@@ -232,12 +379,15 @@ def combine_from_rows(
 
     Raises TypeError and ValueError as `combine_prefill_indices` does.
     """
-    tokens = prefill_rows.shape[0]
-    tensors = {"prefill_rows": prefill_rows, "query_start_loc": query_start_loc, "seq_lens": seq_lens}
-    tensors |= {"gather_lens": gather_lens, "out": out, "lens": lens}
-    workspace_rows, compressed_rows, compress_ratio, window = _check(
-        tokens, workspace_rows, compressed_rows, compress_ratio, window, tensors
-    )
+    workspace_rows = host_integer("workspace_rows", workspace_rows, 0)
+    compressed_rows = host_integer("compressed_rows", compressed_rows, 0)
+    compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
+    window = host_integer("window", window, 1)
+    tensors = {"out": out, "lens": lens, "prefill_rows": prefill_rows, "query_start_loc": query_start_loc}
+    tensors |= {"seq_lens": seq_lens, "gather_lens": gather_lens}
+    places = tuple((t.data_ptr(), t.untyped_storage().nbytes(), t.storage_offset()) for t in (out, lens))
+    of = {name: facts(tensor) for name, tensor in tensors.items()}
+    tokens = _check(of, places, compress_ratio, window, (workspace_rows, compressed_rows))
     topk_width, requests = prefill_rows.shape[1], seq_lens.shape[0]
     if topk_width + window > out.shape[1]:
         raise ValueError(f"out has {out.shape[1]} columns; prefill_rows and window need {topk_width} + {window}")
@@ -258,40 +408,44 @@ def combine_from_rows(
 
 
 def _check(
-    tokens: int,
-    workspace_rows: int,
-    compressed_rows: int,
+    of: dict[str, Facts],
+    places: tuple[tuple[int, int, int], ...],
     compress_ratio: int,
     window: int,
-    tensors: dict[str, torch.Tensor],
-) -> tuple[int, int, int, int]:
-    """Every check that a host can make, before anything is written; the four sizes as host integers."""
-    workspace_rows = host_integer("workspace_rows", workspace_rows, 0)
-    compressed_rows = host_integer("compressed_rows", compressed_rows, 0)
-    compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
-    window = host_integer("window", window, 1)
-    for name, tensor in tensors.items():
+    chunk: tuple[int, int] | None,
+) -> int:
+    """Every check that a host can make, before anything is written; returns the number of tokens."""
+    for name, tensor in of.items():
         dtype = torch.int64 if name == "positions" else torch.int32
-        check_tensor(name, facts(tensor), dtype, 2 if name in ("out", "prefill_rows") else 1, tensors["out"].device)
-    for name in ("out", "lens", "token_to_req_indices"):
-        if name in tensors and tensors[name].shape[0] < tokens:
-            raise ValueError(f"{name} holds {tensors[name].shape[0]} rows; the chunk has {tokens} tokens")
-    out, requests = tensors["out"], tensors["seq_lens"].shape[0]
-    if out.shape[0] > 1 and out.stride(0) < out.shape[1]:
-        raise ValueError(f"out has a row stride of {out.stride(0)}; rows of {out.shape[1]} columns would overlap")
-    if tensors["gather_lens"].shape[0] != requests:
-        raise ValueError(f"gather_lens holds {tensors['gather_lens'].shape[0]} requests, seq_lens {requests}")
-    if not 0 <= compressed_rows <= workspace_rows:
-        raise ValueError(
-            f"compressed_rows is {compressed_rows}; it must be between 0 and the {workspace_rows} of a request"
-        )
-    if workspace_rows * max(requests, 1) > INT32_MAX:
-        raise ValueError(f"workspace_rows is {workspace_rows}; the ids of {requests} requests do not fit in int32")
+        check_tensor(name, tensor, dtype, 2 if name in ("out", "prefill_rows") else 1, of["out"][1])
+    tokens = of["positions" if "positions" in of else "prefill_rows"][2][0]
+    for name in ("out", "lens", "token_to_req_indices", "left_visible", "right_visible"):
+        if name in of and of[name][2][0] < tokens:
+            raise ValueError(f"{name} holds {of[name][2][0]} rows; the chunk has {tokens} tokens")
+    (held, width), stride = of["out"][2], of["out"][3][0]
+    requests = of["seq_lens"][2][0]
+    if held > 1 and stride < width:
+        raise ValueError(f"out has a row stride of {stride}; rows of {width} columns would overlap")
+    for name in ("gather_lens", "compressed_base", "window_base"):
+        if name in of and of[name][2][0] != requests:
+            raise ValueError(f"{name} holds {of[name][2][0]} requests, seq_lens {requests}")
+    if chunk is not None:
+        workspace_rows, compressed_rows = chunk
+        if compressed_rows > workspace_rows:
+            raise ValueError(
+                f"compressed_rows is {compressed_rows}; it must be between 0 and the {workspace_rows} of a request"
+            )
+        if workspace_rows * max(requests, 1) > INT32_MAX:
+            raise ValueError(f"workspace_rows is {workspace_rows}; the ids of {requests} requests do not fit in int32")
+    if compress_ratio > INT32_MAX:
+        raise ValueError(f"compress_ratio is {compress_ratio}; it must be at most {INT32_MAX}")
     if window & (window - 1):
         raise ValueError(f"window is {window}; it must be a power of two")
-    if out.shape[1] < window:
-        raise ValueError(f"out has {out.shape[1]} columns; the window alone needs {window}")
-    written = ((tokens - 1) * out.stride(0) + out.shape[1]) * ITEMSIZE if tokens else 0
-    lens = tensors["lens"]
-    check_apart({"out": (out.data_ptr(), written), "lens": (lens.data_ptr(), tokens * ITEMSIZE)})
-    return workspace_rows, compressed_rows, compress_ratio, window
+    if width < window:
+        raise ValueError(f"out has {width} columns; the window alone needs {window}")
+    sizes = (((tokens - 1) * stride + width) * ITEMSIZE if tokens else 0, tokens * ITEMSIZE)
+    for name, size, (_, storage, before) in zip(("out", "lens"), sizes, places, strict=True):
+        if before * ITEMSIZE + size > storage:
+            raise ValueError(f"{name} has {storage - before * ITEMSIZE:,} bytes of its storage; its rows need {size:,}")
+    check_apart({name: (places[at][0], sizes[at]) for at, name in enumerate(("out", "lens"))})
+    return tokens

@@ -92,6 +92,8 @@ def warmup_variants() -> dict[str, Variant]:
     combine = {
         f"{name}, whole rows": combine_variant(0),
         f"{name}, live prefix": combine_variant(0, live_prefix=True),
+        f"{name}, a whole step": combine_variant(0, bases=True),
+        f"{name}, a whole step with images": combine_variant(0, bases=True, spans=True),
     }
     return {name: replace(variant, overlap=True) for name, variant in (tiled | combine).items()}
 

@@ -111,42 +111,50 @@ def combined_rows(
     token_to_req_indices: torch.Tensor,
     seq_lens: torch.Tensor,
     gather_lens: torch.Tensor,
-    workspace_rows: int,
-    compressed_rows: int,
+    compressed_base: torch.Tensor,
+    window_base: torch.Tensor,
     width: int,
     *,
     compress_ratio: int = 128,
     window: int = 128,
+    left_visible: torch.Tensor | None = None,
+    right_visible: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Prefill rows joined with the sliding window: what `combine_prefill_indices` must produce.
+    """Prefill rows joined with the sliding window: what `combine_step_indices` must produce.
 
-    A request's slice of the workspace has workspace_rows rows: first compressed_rows for its compressed entries, then
-    the last gather_lens tokens of its context. A token at position p of request q lists its n compressed entries, then
-    the tokens max(p - window + 1, 0) … p. A row that does not fit into the width, or whose position or request
-    lies outside of every sequence, is all -1 and has lens 0.
+    A request's compressed entries start at row compressed_base of the workspace, the last gather_lens tokens of its
+    context at row window_base. A token at position p lists its n compressed entries, then the tokens
+    max(p - window + 1, 0) … p. Inside an image it sees left_visible tokens before it, where these are more than the
+    window has, and right_visible tokens after it. A row is all -1 and has lens 0 where it does not fit into the
+    width, and where its position or request lies outside of every sequence or its base is negative.
 
-    positions (tokens,) int64, token_to_req_indices (tokens,) int32, seq_lens and gather_lens (requests,) int32 →
-    (tokens, width) int32 padded with -1 and lens (tokens,) int32. Source: vLLM's prefill combine for DeepSeek-V4.
+    positions (tokens,) int64, token_to_req_indices (tokens,) int32, seq_lens, gather_lens and both bases (requests,)
+    int32, the visible tokens (tokens,) int32 → (tokens, width) int32 padded with -1 and lens (tokens,) int32. Source:
+    vLLM's prefill combine for DeepSeek-V4, with image spans as of 0.34.0.
 
     >>> int32 = lambda *values: torch.tensor(values, dtype=torch.int32)
-    >>> rows, lens = combined_rows(torch.tensor([3]), int32(1), int32(4, 4), int32(4, 3), 10, 2, 8, compress_ratio=2,
-    ...                            window=3)
+    >>> rows, lens = combined_rows(torch.tensor([3]), int32(1), int32(4, 4), int32(4, 3), int32(0, 10), int32(2, 12), 8,
+    ...                            compress_ratio=2, window=3)
     >>> rows.tolist(), lens.tolist()
     ([[10, 11, 12, 13, 14, -1, -1, -1]], [5])
     """
+    tokens, requests = positions.shape[0], seq_lens.shape[0]
+    if requests == 0:
+        rows = torch.full((tokens, width), -1, dtype=torch.int32, device=positions.device)
+        return rows, torch.zeros(tokens, dtype=torch.int32, device=positions.device)
     column = torch.arange(width, device=positions.device)  # (width,)
     request = token_to_req_indices.long()
-    known = (request >= 0) & (request < seq_lens.shape[0])
-    known &= positions < 2**31 - 1  # seq_lens are int32
+    held = request.clamp(0, requests - 1)
+    base, behind = compressed_base.long()[held], window_base.long()[held]  # (tokens,)
+    known = (request == held) & (positions < 2**31 - 1) & (base >= 0) & (behind >= 0)  # seq_lens are int32
     position = torch.where(known, positions, -1).clamp(min=-1)  # (tokens,)
+    left = torch.zeros_like(position) if left_visible is None else left_visible.long()
+    right = torch.zeros_like(position) if right_visible is None else right_visible.long().clamp(min=0)
     n = (position + 1) // compress_ratio
-    start = (position - window + 1).clamp(min=0)
-    lens = n + position - start + 1
+    start = (position - torch.maximum(left, torch.full_like(left, window - 1))).clamp(min=0)
+    lens = n + position - start + 1 + torch.where(position >= 0, right, 0)
     lens = torch.where(lens <= width, lens, 0)
-    if seq_lens.shape[0] == 0:
-        return torch.full((positions.shape[0], width), -1, dtype=torch.int32, device=positions.device), lens.int()
-    held = request.clamp(0, seq_lens.shape[0] - 1)
     gathered_from = (seq_lens - gather_lens)[held].long()  # (tokens,), the first gathered position
-    token = compressed_rows + start - gathered_from - n  # (tokens,), added to the column past n
-    index = workspace_rows * held[:, None] + column + torch.where(column < n[:, None], 0, token[:, None])
+    token = behind + start - gathered_from - n  # (tokens,), added to the column past n
+    index = column + torch.where(column < n[:, None], base[:, None], token[:, None])
     return torch.where(column < lens[:, None], index, -1).to(torch.int32), lens.to(torch.int32)

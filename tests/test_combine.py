@@ -1,12 +1,22 @@
 """Both forms of the prefill combine equal the reference, on poisoned outputs."""
 
+import os
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c128a import reference
-from c128a.combine import combine_from_rows, combine_prefill_indices, combined_width
+from c128a.combine import (
+    Chunk,
+    combine_from_rows,
+    combine_prefill_indices,
+    combine_step_indices,
+    combined_width,
+    prefill_chunks,
+    step_bases,
+)
 from tests.support.builds import POISON, ids, int32, int64, poisoned
 
 
@@ -19,6 +29,13 @@ def chunk(query_lens, seq_lens, gather_lens, ratio=128):
         requests += [q] * query
         starts.append(starts[-1] + query)
     return int64(*positions), int32(*requests), int32(*starts), int32(*seq_lens), int32(*gather_lens)
+
+
+def wanted(positions, requests, seq_lens, gather_lens, workspace_rows, compressed_rows, width, **options):
+    """The reference where all requests have as many rows of the workspace."""
+    first = torch.arange(seq_lens.shape[0], dtype=torch.int32, device=seq_lens.device) * workspace_rows
+    bases = first, first + compressed_rows
+    return reference.combined_rows(positions, requests, seq_lens, gather_lens, *bases, width, **options)
 
 
 def test_one_row_worked_by_hand():
@@ -59,9 +76,7 @@ def test_both_forms_equal_the_reference_on_random_chunks(case):
     topk = max(seqs) // ratio + 1
     width = topk + window + spare
     sizes = (topk + max(gathers) + 1, topk)
-    want = reference.combined_rows(
-        positions, requests, seq_lens, gather_lens, *sizes, width, compress_ratio=ratio, window=window
-    )
+    want = wanted(positions, requests, seq_lens, gather_lens, *sizes, width, compress_ratio=ratio, window=window)
     tokens = positions.shape[0]
     options = {"compress_ratio": ratio, "window": window}
     for form in ("from_positions", "from_rows"):
@@ -76,13 +91,132 @@ def test_both_forms_equal_the_reference_on_random_chunks(case):
         assert (out[tokens:] == POISON).all() and (lens[tokens:] == POISON).all(), f"{form} wrote past its rows"
 
 
+def released(seqs, queries, gathers, chunks, ratio, window, width, left=None, right=None):
+    """The rows of a step chunk by chunk, by the released rule, in lists."""
+    rows, lens = [], []
+    for part in chunks:
+        for q in range(part.start, part.end):
+            first = part.workspace_rows * (q - part.start)
+            for p in range(seqs[q] - queries[q], seqs[q]):
+                token = len(rows)
+                before = max(left[token] - (window - 1), 0) if left else 0
+                start = max(p - (window - 1) - before, 0)
+                end = p + (right[token] if right else 0)
+                row = [first + entry for entry in range((p + 1) // ratio)]
+                row += [first + part.compressed_rows + x - (seqs[q] - gathers[q]) for x in range(start, end + 1)]
+                lens.append(len(row))
+                rows.append(row + [-1] * (width - len(row)))
+    return rows, lens
+
+
+@st.composite
+def steps(draw):
+    requests = draw(st.integers(1, 5))
+    ratio, window = draw(st.sampled_from([1, 2, 4, 8])), draw(st.sampled_from([2, 4, 8]))
+    queries = [draw(st.integers(0, 4)) for _ in range(requests)]
+    seqs = [query + draw(st.integers(0, 40)) for query in queries]
+    image = draw(st.sampled_from([0, 0, 5]))
+    left = right = None
+    if image:
+        left = [draw(st.integers(0, image + window)) for query in queries for _ in range(query)]
+        right = [draw(st.integers(0, min(image, query - 1 - i))) for query in queries for i in range(query)]
+    return seqs, queries, ratio, window, image, left, right, draw(st.integers(10, 120))
+
+
+@settings(max_examples=int(os.environ.get("C128A_STEPS", "80")), deadline=None)
+@given(steps())
+def test_one_launch_of_a_step_equals_the_released_rows_of_all_its_chunks(step):
+    seqs, queries, ratio, window, image, left, right, area = step
+    gathers = [min(s, q + min(s - q, window - 1) + image) for s, q in zip(seqs, queries, strict=True)]
+    chunks = prefill_chunks(seqs, queries, workspace_rows=area, compress_ratio=ratio, window=window)
+    width = combined_width(max(seqs) // ratio, window, image + 2)
+    want, want_lens = released(seqs, queries, gathers, chunks, ratio, window, width, left, right)
+    positions, requests, _, seq_lens, gather_lens = chunk(queries, seqs, gathers)
+    spans = {"left_visible": int32(*left), "right_visible": int32(*right)} if image else {}
+    bases = [int32(*base) for base in step_bases(chunks)]
+    out, lens = poisoned(len(want) + 1, width + 3), poisoned(len(want) + 1)
+    options = {"compress_ratio": ratio, "window": window, **spans}
+    got = combine_step_indices(positions, requests, seq_lens, gather_lens, *bases, out[:, :width], lens, **options)
+    assert [got[0].tolist(), got[1].tolist()] == [want, want_lens]
+    assert (
+        (out[len(want) :] == POISON).all() and (out[:, width:] == POISON).all() and (lens[len(want) :] == POISON).all()
+    )
+    again = reference.combined_rows(positions, requests, seq_lens, gather_lens, *bases, width, **options)
+    assert [again[0].tolist(), again[1].tolist()] == [want, want_lens]
+
+
+@pytest.mark.parametrize(
+    ("compressed", "window_base", "lens"), [(-1, 4, 0), (4, -1, 0), (2**31 - 9, 2**31 - 5, 5), (0, 0, 5)]
+)
+def test_a_request_with_a_negative_base_has_no_rows(compressed, window_base, lens):
+    arguments = int64(3), int32(0), int32(4), int32(4), int32(compressed), int32(window_base)
+    options = {"compress_ratio": 2, "window": 4}
+    out, got = combine_step_indices(*arguments, poisoned(1, 8), poisoned(1), **options)
+    assert got.tolist() == [lens + 1 if lens else 0]
+    assert torch.equal(out, reference.combined_rows(*arguments, 8, **options)[0])
+
+
+@pytest.mark.parametrize(("left", "right"), [(2**31 - 1, 0), (0, 2**31 - 1), (2**31 - 1, 2**31 - 1), (-7, -(2**31))])
+def test_an_image_that_does_not_fit_gives_an_empty_row_and_a_negative_one_adds_nothing(left, right):
+    arguments = int64(100), int32(0), int32(101), int32(101), int32(0), int32(50)
+    spans = {"left_visible": int32(left), "right_visible": int32(right)}
+    options = {"compress_ratio": 4, "window": 4, **spans}
+    out, got = combine_step_indices(*arguments, poisoned(1, 40), poisoned(1), **options)
+    assert got.tolist() == [25 + 4 if left < 0 else 0]  # position 100 sees 101 // 4 = 25 entries
+    assert torch.equal(out, reference.combined_rows(*arguments, 40, **options)[0])
+
+
+def test_both_visible_lengths_are_given_or_none():
+    with pytest.raises(ValueError, match="left_visible and right_visible"):
+        combine_step_indices(
+            int64(3), int32(0), int32(4), int32(4), int32(0), int32(2), poisoned(1, 8), poisoned(1), window=4,
+            left_visible=int32(1),
+        )  # fmt: skip
+
+
+# 300 rows, ratio 128, window 128: a request of 1,000 tokens has 7 entries; it gathers its query and 127 more.
+@pytest.mark.parametrize(
+    ("seqs", "queries", "chunks"),
+    [
+        ([1000, 1000], [10, 10], [(0, 2, 7, 144)]),  # 2 × 144 = 288
+        ([1000, 1000], [10, 17], [(0, 1, 7, 144), (1, 2, 7, 151)]),  # 2 × (7 + 144) = 302
+        ([1000, 1000], [10, 16], [(0, 2, 7, 150)]),  # 2 × (7 + 143) = 300
+        ([64_000], [10], [(0, 1, 500, 637)]),  # too large for the area, alone
+        ([1000, 64_000, 1000], [10, 10, 10], [(0, 1, 7, 144), (1, 2, 500, 637), (2, 3, 7, 144)]),
+        ([5, 0, 3], [5, 0, 3], [(0, 3, 0, 5)]),  # nothing before the query, so nothing more is gathered
+        ([], [], []),
+    ],
+)
+def test_chunks_are_the_longest_runs_whose_requests_fit(seqs, queries, chunks):
+    assert prefill_chunks(seqs, queries, workspace_rows=300) == [Chunk(*each) for each in chunks]
+
+
+@pytest.mark.parametrize(
+    ("seqs", "queries", "rows", "error", "message"),
+    [
+        ([5], [6], 300, ValueError, r"query_lens\[0\] is 6; its sequence has 5"),
+        ([5], [5, 1], 300, ValueError, "seq_lens holds 1 requests, query_lens 2"),
+        ([5], [5], 0, ValueError, "workspace_rows is 0"),
+        ([5.0], [5], 300, TypeError, r"seq_lens\[0\] is 5.0"),
+    ],
+)
+def test_lengths_that_make_no_plan_are_named(seqs, queries, rows, error, message):
+    with pytest.raises(error, match=message):
+        prefill_chunks(seqs, queries, workspace_rows=rows)
+
+
+def test_bases_that_int32_cannot_hold_are_refused_with_the_number():
+    with pytest.raises(ValueError, match="2,147,483,648 workspace rows"):
+        step_bases([Chunk(0, 2, 10, 2**30)])
+
+
 def test_live_prefix_writes_whole_blocks_of_128_and_leaves_the_rest():
     positions, requests, _, seq_lens, gather_lens = chunk([2], [601], [129])
     out, lens = combine_prefill_indices(
         positions, requests, seq_lens, gather_lens, 200, 50, poisoned(2, 384), poisoned(2), live_prefix=True
     )
     assert lens.tolist() == [4 + 128, 4 + 128]
-    whole, _ = reference.combined_rows(positions, requests, seq_lens, gather_lens, 200, 50, 384)
+    whole, _ = wanted(positions, requests, seq_lens, gather_lens, 200, 50, 384)
     assert torch.equal(out[:, :256], whole[:, :256])
     assert (out[:, 256:] == POISON).all()
 
@@ -101,7 +235,7 @@ def test_a_token_outside_of_every_sequence_has_an_empty_row(position, request_in
     arguments = int64(position), int32(request_index), int32(2**31 - 1), int32(8), 64, 20
     out, lens = combine_prefill_indices(*arguments, poisoned(1, 32), poisoned(1), compress_ratio=2**27, window=4)
     assert ids(out[0]) == [] and lens.tolist() == [0]
-    want = reference.combined_rows(*arguments, 32, compress_ratio=2**27, window=4)
+    want = wanted(*arguments, 32, compress_ratio=2**27, window=4)
     assert torch.equal(out, want[0]) and torch.equal(lens, want[1])
 
 
@@ -117,7 +251,7 @@ def test_a_row_that_does_not_fit_is_not_written_in_part():
     arguments = int64(39, 35), int32(0, 0), int32(40), int32(8), 64, 20
     out, lens = combine_prefill_indices(*arguments, poisoned(2, 13), poisoned(2), compress_ratio=4, window=4)
     assert lens.tolist() == [0, 13] and ids(out[0]) == [] and len(ids(out[1])) == 13
-    want = reference.combined_rows(*arguments, 13, compress_ratio=4, window=4)
+    want = wanted(*arguments, 13, compress_ratio=4, window=4)
     assert torch.equal(out, want[0]) and torch.equal(lens, want[1])
 
 

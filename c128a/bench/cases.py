@@ -26,7 +26,7 @@ import triton.language as tl
 from c128a import reference
 from c128a.bench import timing
 from c128a.case import CAPACITY, Case
-from c128a.combine import combine_from_rows, combine_prefill_indices, combined_width
+from c128a.combine import Chunk, combine_from_rows, combine_prefill_indices, combined_width, step_bases
 from c128a.kernel import ROW_LOOP_STEP, Plan
 from c128a.layout import ITEMSIZE, RowLayout
 from c128a.metadata import build_c128a_topk_metadata, build_with_row_loop, check, make_plan, views
@@ -218,6 +218,8 @@ def combine(case: Case) -> list[Timed]:
     starts = torch.tensor(case.query_start_loc, device=backend.device())
     sizes = (CAPACITY + int(gather_lens.max()), CAPACITY)  # rows of the workspace a request, compressed rows of them
     batch = (seq_lens, gather_lens, *sizes)
+    of_chunk = step_bases([Chunk(0, case.num_requests, compressed_rows=sizes[1], workspace_rows=sizes[0])])
+    bases = [torch.tensor(each, dtype=torch.int32, device=backend.device()) for each in of_chunk]
     cells = torch.empty(case.num_tokens * combined_width(CAPACITY), dtype=torch.int32, device=backend.device())
     lens = torch.empty(case.num_tokens, dtype=torch.int32, device=backend.device())
     timed = []
@@ -227,7 +229,7 @@ def combine(case: Case) -> list[Timed]:
         rows = reference.prefill_rows(positions, case.compress_ratio, each.width)
         from_rows = partial(combine_from_rows, rows, starts, *batch, out, lens)
         from_positions = partial(combine_prefill_indices, positions, requests, *batch, out, lens)
-        want = reference.combined_rows(positions, requests, *batch, columns)
+        want = reference.combined_rows(positions, requests, *batch[:2], *bases, columns)
         for form in (from_rows, from_positions):
             out.fill_(-99)
             lens.fill_(-99)
