@@ -385,7 +385,7 @@ def combine_from_rows(
     window = host_integer("window", window, 1)
     tensors = {"out": out, "lens": lens, "prefill_rows": prefill_rows, "query_start_loc": query_start_loc}
     tensors |= {"seq_lens": seq_lens, "gather_lens": gather_lens}
-    places = tuple((t.data_ptr(), t.untyped_storage().nbytes(), t.storage_offset()) for t in (out, lens))
+    places = tuple([(t.data_ptr(), t.untyped_storage().nbytes(), int(t.storage_offset())) for t in (out, lens)])
     of = {name: facts(tensor) for name, tensor in tensors.items()}
     tokens = _check(of, places, compress_ratio, window, (workspace_rows, compressed_rows))
     topk_width, requests = prefill_rows.shape[1], seq_lens.shape[0]

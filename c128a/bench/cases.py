@@ -229,7 +229,7 @@ def combine(case: Case) -> list[Timed]:
         rows = reference.prefill_rows(positions, case.compress_ratio, each.width)
         from_rows = partial(combine_from_rows, rows, starts, *batch, out, lens)
         from_positions = partial(combine_prefill_indices, positions, requests, *batch, out, lens)
-        want = reference.combined_rows(positions, requests, *batch[:2], *bases, columns)
+        want = reference.combined_rows(positions, requests, seq_lens, gather_lens, bases[0], bases[1], columns)
         for form in (from_rows, from_positions):
             out.fill_(-99)
             lens.fill_(-99)
