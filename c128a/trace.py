@@ -90,6 +90,26 @@ def program_shape(case: Case, kernel: Kernel, *, step: int = STEP, tile: Tile | 
     return tile.rows, tile.cols
 
 
+def pieces(case: Case, kernel: Kernel) -> pd.DataFrame:
+    """What each trip of the row loop, or each program of `tiled`, writes: one line for each.
+
+    Columns: program; trip (column tile of `tiled`); kind; row and rows, the first row within its kind and their number;
+    start and stop, the first column and one past the last.
+
+    >>> pieces(Case.mixed(3, 0, 49_000, layout="packed"), "tiled").values.tolist()[-1]
+    [1, 1, 'decode', 2, 1, 256, 512]
+    """
+    (programs, trips), (rows, columns) = grid(case, kernel), program_shape(case, kernel)
+    groups = -(-case.decode_rows.rows // rows)
+    program, trip = (axis.ravel() for axis in np.indices((programs, trips)))
+    decode = program < groups
+    row = (program - groups * ~decode) * rows
+    last = np.minimum(row + rows, np.where(decode, case.decode_rows.rows, case.prefill_rows.rows))
+    frame = {"program": program, "trip": trip, "kind": np.where(decode, "decode", "prefill"), "row": row}
+    frame |= {"rows": last - row, "start": trip * columns, "stop": np.minimum((trip + 1) * columns, case.width)}
+    return pd.DataFrame(frame)
+
+
 def trace(
     case: Case,
     kernel: Kernel,

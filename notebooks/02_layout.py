@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["altair>=5.5", "marimo>=0.25", "pandas>=2.2"]
+# dependencies = ["altair>=5.5", "marimo>=0.25", "numpy>=1.26", "pandas>=2.2"]
 #
 # [tool.marimo.runtime]
 # pythonpath = ["."]
@@ -18,218 +18,592 @@ import marimo
 __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="Where does a cell lie?", html_head_file="head.html")
 
+with app.setup:
+    from functools import lru_cache
+    from itertools import pairwise
+    from types import SimpleNamespace
 
-@app.cell
-def _():
     import marimo as mo
+    import numpy as np
+    import pandas as pd
 
-    from c128a.ui import cells_output, layout_close, layout_data, layout_page, layout_text, layout_view, page, state
-    from c128a.ui.clickable import drawn
-    from c128a.ui.layout_setting import FIELDS, LABELS, Setting
+    from c128a.case import COMPRESS_RATIO, ENTRIES_PER_BLOCK, KV_BLOCK_SIZE, Case
+    from c128a.layout import ITEMSIZE
+    from c128a.show import forms, page, theme
+    from c128a.trace import BLANK, CELL_KINDS, cells, memory, reads, row_verdicts
+    from c128a.width import POLICIES, capacity_width
 
-    return (
-        FIELDS,
-        LABELS,
-        Setting,
-        cells_output,
-        drawn,
-        layout_close,
-        layout_data,
-        layout_page,
-        layout_text,
-        layout_view,
-        mo,
-        page,
-        state,
-    )
+    LAYOUTS = ("fixed", "packed", "pitched")
+    LABELS = ("value", "flat index", "(row, column)", "byte")
+    GRIDS = {"none": 0, "cache lines": 128 // ITEMSIZE, "pages": 4096 // ITEMSIZE}  # elements
+    MARKS, WINDOW = 32, 16  # marks in a buffer row; cells in the close view
+    SHARED = page.shared_fields()
+    FIELDS = {
+        "preset": SHARED["preset"],
+        "seq": page.Integer(16_384, 0, page.MAX_TOKENS),
+        "model_len": page.Integer(65_536, 1, page.MAX_TOKENS),
+        "then": page.Integer(page.MAX_TOKENS, 0, page.MAX_TOKENS),  # longest sequence at capture
+        "policy": SHARED["policy"],
+        "rows": page.Choice(4, (2, 3, 4, 6, 8)),
+        "kind": page.Choice("decode", ("decode", "prefill")),
+        "requests": page.Choice("others", ("others", "same")),
+        "reader": page.Choice("capture", ("capture", "now", "none")),
+        "label": page.Choice("value", LABELS),
+        "grid": page.Choice("none", tuple(GRIDS)),
+        "layout": page.Choice("packed", LAYOUTS),
+        "at": page.Integer(512, 0, 8 * 8192 - 1),
+    }
+    KIND_NAME = dict(zip(CELL_KINDS, theme.CELLS, strict=True))
+    MANY = {"id": "ids", "pad": "pads", "old id": "old ids", "old pad": "old pads", "blank": "cells never written"}
+    VERDICT_NAME = {"right": "right", "luck": "right by chance", "wrong": "wrong"}
+    SIGN = {verdict: theme.VERDICTS[name].sign for verdict, name in VERDICT_NAME.items()}
 
 
-@app.cell
-def _(FIELDS, page, state):
-    opened, notes = state.read(page.address(), FIELDS)
-    return notes, opened
-
-
-@app.cell
-def _(mo, opened):
-    # `start`: what the controls open with, the address first and then each preset. A slider and a number show one
-    # sequence length, two pictures and a number one cell; each pair shares a value and neither rebuilds itself.
-    get_start, set_start = mo.state(opened)
+@app.cell(hide_code=True)
+def _():
+    opened, problems = page.read(page.address(), FIELDS)
+    # The slider and the number share one length, and neither rebuilds itself under the user's fingers.
     get_seq, set_seq = mo.state(opened["seq"])
     get_slid, set_slid = mo.state(opened["seq"])
     get_typed, set_typed = mo.state(opened["seq"])
-    return get_seq, get_slid, get_start, get_typed, set_seq, set_slid, set_start, set_typed
+    return get_seq, get_slid, get_typed, opened, problems, set_seq, set_slid, set_typed
 
 
-@app.cell
-def _(mo, opened):
+@app.cell(hide_code=True)
+def _(opened):
+    # What the controls open with: the address, then each preset. The pictures and the fields share one cell.
+    get_start, set_start = mo.state(opened)
     get_cell, set_cell = mo.state((opened["layout"], opened["at"]))
     get_clicked, set_clicked = mo.state((opened["layout"], opened["at"]))
-    return get_cell, get_clicked, set_cell, set_clicked
+    return get_cell, get_clicked, get_start, set_cell, set_clicked, set_start
 
 
-@app.cell
-def _(FIELDS, opened, page, set_seq, set_slid, set_start, set_typed, state):
-    def _choose(name):
-        _values, _ = state.read({"preset": name}, FIELDS)
-        set_start(_values)
-        for _set in (set_seq, set_slid, set_typed):
-            _set(_values["seq"])
-
-    preset = page.preset_menu(opened["preset"], _choose)
-    return (preset,)
-
-
-@app.cell
-def _(get_typed, page, set_seq, set_slid, state):
-    slider = page.Still(
-        page.token_slider(
-            get_typed(),
-            lambda value: (set_slid(value), set_seq(value)),
-            label="Longest sequence now",
-            most=state.MAX_TOKENS,
-        )
+@app.cell(hide_code=True)
+def _(get_typed, set_seq, set_slid):
+    slider = page.token_slider(
+        get_typed(), lambda value: (set_slid(value), set_seq(value)), label="Longest sequence now"
     )
     return (slider,)
 
 
-@app.cell
-def _(get_slid, page, set_seq, set_typed, state):
-    number = page.Still(
-        page.token_input(
-            get_slid(),
-            lambda value: value is not None and (set_typed(value), set_seq(value)),
-            label="exactly",
-            least=0,
-            most=state.MAX_TOKENS,
-        )
-    )
+@app.cell(hide_code=True)
+def _(get_slid, set_seq, set_typed):
+    number = page.token_input(get_slid(), lambda value: (set_typed(value), set_seq(value)))
     return (number,)
 
 
-@app.cell
-def _(get_start, layout_page):
-    controls = layout_page.controls(get_start())
-    return (controls,)
+@app.cell(hide_code=True)
+def _(opened, set_cell, set_clicked, set_seq, set_slid, set_start, set_typed):
+    def _choose(name):
+        _values, _ = page.read({"preset": name}, FIELDS)
+        set_start(_values)
+        for _set in (set_seq, set_slid, set_typed):
+            _set(_values["seq"])
+
+    def _pick(mark):
+        for _set in (set_cell, set_clicked):
+            _set((mark["layout"], int(mark["first"])))
+
+    preset = page.preset_menu(opened["preset"], _choose)
+    line_place, rows_place, close_place = (page.clickable(_pick) for _ in range(3))
+    return close_place, line_place, preset, rows_place
+
+
+@app.cell(hide_code=True)
+def _(get_clicked, set_cell):
+    _layout, _at = get_clicked()
+    pick_layout = page.Still(
+        mo.ui.radio(
+            LAYOUTS,
+            _layout,
+            label="Cell of",
+            inline=True,
+            on_change=lambda name: set_cell(lambda cell: (name, cell[1])),
+        )
+    )
+    pick_at = page.token_input(
+        _at, lambda flat: set_cell(lambda cell: (cell[0], flat)), label="at flat index", most=FIELDS["at"].most
+    )
+    return pick_at, pick_layout
+
+
+@app.cell(hide_code=True)
+def _(get_start):
+    _start = get_start()
+
+    def _radio(name, label, *texts):
+        _named = dict(zip(texts or FIELDS[name].options, FIELDS[name].options, strict=True))
+        _shown = next(text for text, value in _named.items() if value == _start[name])
+        return mo.ui.radio(_named, value=_shown, label=label, inline=True)
+
+    _then, _most = min(_start["then"], _start["model_len"]), page.MAX_TOKENS
+    controls = mo.ui.dictionary(
+        {
+            "model_len": mo.ui.number(1, _most, value=_start["model_len"], label="Model length, tokens"),
+            "then": mo.ui.number(0, _most, value=_then, label="Longest sequence at capture"),
+            "rows": mo.ui.dropdown({str(n): n for n in FIELDS["rows"].options}, str(_start["rows"]), label="Rows"),
+            "policy": _radio("policy", "Width policy", *POLICIES),
+            "kind": _radio("kind", "Buffer"),
+            "requests": _radio("requests", "Requests", "others than at capture", "the same"),
+            "reader": _radio("reader", "Reader", "stride of the capture", "stride of this build", "no reader"),
+            "grid": _radio("grid", "Grid"),
+        }
+    )
+    label = _radio("label", "Labels")
+    return controls, label
+
+
+@app.function
+def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
+    """One buffer after the earlier build and this one, and what the reader takes for its rows."""
+    rows, decode = setting.rows, setting.rows if setting.kind == "decode" else 0
+    fields = {"max_model_len": setting.longest, "given_capacity": setting.capacity}
+    fields |= {"policy": "fixed" if layout == "fixed" else setting.policy}
+    fields |= {"layout": "packed" if layout == "packed" else "pitched"}
+    blocks = 0 if setting.requests == "same" else rows * -(-setting.longest // KV_BLOCK_SIZE)
+    # In percent of the longest sequence: the earlier batch's first row is its longest, the last row of this one.
+    shares = ((setting.then, (100, 55, 80, 70) * 2, 0), (setting.seq, ((40, 90, 65, 100) * 2)[-rows:], blocks))
+    builds = []
+    for longest, percent, first in shares:
+        lengths = tuple(max(min(longest, setting.longest) * share // 100, 1) for share in percent[:rows])
+        builds.append(Case((1,) * rows, lengths, decode, first_block=first, **fields))
+    before, now = (case.decode_rows if setting.kind == "decode" else case.prefill_rows for case in builds)
+    stride = (now if setting.reader == "now" else before).row_stride
+    taken = reads(*builds, setting.kind, stride)
+    return SimpleNamespace(
+        layout=layout,
+        builds=builds,
+        before=before,  # where the rows of the earlier build lay
+        now=now,
+        stride=stride,  # the reader's
+        cells=cells(*builds, setting.kind),
+        runs=memory(*builds, setting.kind),
+        taken=taken,
+        verdicts=row_verdicts(taken, setting.rows),
+    )
 
 
 @app.cell
-def _(LABELS, get_start, mo):
-    label = mo.ui.radio(LABELS, value=get_start()["label"], label="Labels", inline=True)
-    return (label,)
+def _(controls, get_seq):
+    _typed = {name: FIELDS[name].default if value is None else value for name, value in controls.value.items()}
+    setting = SimpleNamespace(seq=get_seq(), **_typed)
+    setting.then = min(setting.then, setting.model_len)
+    setting.capacity = capacity_width(setting.model_len)
+    setting.longest = (setting.capacity + 1) * COMPRESS_RATIO - 1  # tokens; no builder builds more, so no more is drawn
+    setting.cells = setting.rows * setting.capacity
+    scenes = {layout: scene_of(layout, setting) for layout in LAYOUTS}
+    return scenes, setting
 
 
-@app.cell
-def _(get_seq):
-    max_seq_len = get_seq()
-    return (max_seq_len,)
-
-
-@app.cell
-def _(Setting, controls, max_seq_len):
-    setting = Setting.of(max_seq_len, controls.value)
-    return (setting,)
-
-
-@app.cell
-def _(get_cell, label, layout_text, notes, page, preset, setting):
-    chosen_layout, chosen_at = get_cell()
-    chosen_at = min(chosen_at, setting.cells - 1)
-    values = {"preset": preset.value, **setting.values, "label": label.value, "layout": chosen_layout, "at": chosen_at}
+@app.cell(hide_code=True)
+def _(get_cell, label, preset, problems, scenes, setting):
+    layout, at = get_cell()[0], min(get_cell()[1], setting.cells - 1)
+    values = {"preset": preset.value, **{name: value for name, value in vars(setting).items() if name in FIELDS}}
+    values |= {"label": label.value, "layout": layout, "at": at}
+    _packed, _pitched, _last = scenes["packed"].now, scenes["pitched"].now, setting.rows - 1
+    _wrong, _luck = (scenes["packed"].verdicts.count(verdict) for verdict in ("wrong", "luck"))
+    _fares = f"**{_wrong} of {setting.rows} packed rows wrong**" + (f", {_luck} right by chance" if _luck else "")
+    _fares = f"{_fares}, and all pitched ones right" if _wrong or _luck else "every row right"
+    _who = "that takes the stride of this build" if setting.reader == "now" else f"captured at {setting.then:,} tokens"
+    _lead = (
+        f"At **{min(setting.seq, setting.longest):,} tokens** rows are {_packed.width:,} of {setting.capacity:,} "
+        f"columns wide: row {_last} starts at {_last * _packed.row_stride:,} when packed and at "
+        f"{_last * _pitched.row_stride:,} when pitched. A reader {_who} gets {_fares}."
+    )
+    _alarm = (
+        f"**The capacity of {setting.capacity:,} columns is too narrow for {setting.seq:,} tokens**, which need "
+        f"{setting.seq // COMPRESS_RATIO:,}. A builder refuses such a batch; drawn is the longest that fits, "
+        f"{setting.longest:,} tokens."
+    )
+    _shared = {**values, "layout": "packed" if layout == "packed" else "pitched"}
     page.stack(
-        page.header(
-            "02_layout",
-            "Where does a cell lie?",
-            layout_text.lead(setting.scenes, setting.drawn_seq, setting.drawn_then),
-            {**values, "layout": "packed" if chosen_layout == "packed" else "pitched"},
+        page.header("02_layout", "Where does a cell lie?", _lead, _shared),
+        page.notes(problems),
+        page.alarm(_alarm if setting.seq > setting.longest else None),
+    )
+    return at, layout, values
+
+
+@app.cell(hide_code=True)
+def _(scenes, setting):
+    _row, _packed, _pitched = setting.rows - 1, scenes["packed"].now, scenes["pitched"].now
+    _answer = f"Packed: `{_packed.address(_row, 7)}`.  \nPitched: `{_pitched.address(_row, 7)}`."
+    _prose = mo.md("""
+    ## What you need to know
+
+    C128A compresses every 128 tokens of a sequence into one **entry**. For each query a kernel, the *builder*, writes
+    an **index row**: the ids of the entries that the query may see, then −1, the **pad**, up to the **width**. One cell
+    of a row is a **column**, an int32 of 4 bytes. All rows of a batch lie in one **buffer**, allocated once for the
+    longest sequence that the model allows; its columns are the **capacity**. The width is chosen anew for each batch,
+    the buffer stays.
+
+    Memory has no rows. It is one line of cells, and each cell has a **flat index** on it. The **row stride** says how
+    far one row begins after the one before:
+
+    > flat index = row × row stride + column,  byte = 4 × flat index
+    """)
+    page.stack(_prose, mo.accordion({f"Guess first: where does column 7 of row {_row} lie?": mo.md(_answer)}))
+    return
+
+
+@app.cell(hide_code=True)
+def _(controls, number, preset, slider):
+    _prose = mo.md("""
+    ## One line of memory
+
+    There are three ways to place rows in a buffer. **Fixed** rows are always as wide as the capacity. **Packed** rows
+    follow each other without a gap, so the row stride is the width (vLLM 0.27.1). **Pitched** rows are written just as
+    narrow, but each begins where a full row would: the row stride is the capacity (vLLM 0.30).
+
+    The pictures show one buffer after two builds: an earlier batch, whose longest sequence you set under *at capture*,
+    and the batch of now, built over it. Nobody clears a buffer. Where this build wrote nothing, the cells of the
+    earlier one stay. They are **stale**, and grey here.
+    """)
+    page.stack(
+        _prose,
+        page.panel(
+            mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5),
+            [controls[name] for name in ("model_len", "then", "rows")],
+            [controls["policy"], controls["kind"], preset],
         ),
-        page.notes(notes),
-        page.alarm(setting.too_narrow),
-    )
-    return chosen_at, chosen_layout, values
-
-
-@app.cell
-def _(controls, mo, number, page, preset, slider):
-    page.panel(mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5), controls, [preset])
-    return
-
-
-@app.cell
-def _(chosen_at, chosen_layout, layout_text, layout_view, mo, page, setting):
-    page.stack(
-        mo.md("## One line of memory"),
-        layout_view.strip(setting.scenes, chosen_layout, chosen_at, show_reader=setting.show_reader),
-        page.sentence(layout_text.strip_sentence(setting.scenes)),
     )
     return
 
 
-@app.cell
-def _(layout_page, set_cell, set_clicked):
-    rows_place = layout_page.place(set_cell, set_clicked)
-    close_place = layout_page.place(set_cell, set_clicked)
-    return close_place, rows_place
+@app.function
+def told(pieces: pd.DataFrame, scene: SimpleNamespace, capacity: int) -> pd.DataFrame:
+    """Pieces of a buffer, start and stop flat, with what tips, clicks, downloads and the address line tell of them."""
+    parts, values = [], scene.cells["value"].to_numpy()
+    for piece in pieces.to_dict("records"):
+        kind, first, last = piece["kind"], piece["start"], piece["stop"] - 1
+        address = f"flat index {first:,} → byte {first * ITEMSIZE:,}"
+        if kind != "blank":
+            rows = scene.before if kind.startswith("old") else scene.now
+            address = rows.address(piece["row"], piece["column"])
+        span = f"{first:,}" if first == last else f"{first:,} – {last:,}"
+        piece |= {"layout": scene.layout, "buffer_row": first // capacity, "first": first, "last": last}
+        piece |= {"first_byte": first * ITEMSIZE, "first_value": values[first], "code": kind, "kind": KIND_NAME[kind]}
+        tip = f"{scene.layout}: {KIND_NAME[kind]} · flat {span} · {address}"
+        name = {"id": f"row {piece['row']}", "old id": f"old row {piece['row']}"}.get(kind, "")
+        parts.append(piece | {"address": address, "tip": tip, "label": name, "short": name.split(" ")[-1]})
+    return pd.DataFrame(parts)
 
 
 @app.cell
-def _(drawn, layout_page, layout_text, layout_view, mo, page, rows_place, setting):
-    page.stack(
-        mo.md("## The same buffer, row by row"),
-        drawn(rows_place, layout_view.buffer_rows(setting.scenes, setting.grid, show_reader=setting.show_reader)),
-        page.sentence(layout_page.marks_sentence(setting)),
-        page.sentence(layout_text.reader_sentence(setting.scenes)) if setting.show_reader else None,
-        layout_page.reader_table(setting.scenes) if setting.show_reader else None,
+def _(at, layout, line_place, scenes, setting):
+    _runs = pd.concat([told(scene.runs, scene, setting.capacity).assign(lane=name) for name, scene in scenes.items()])
+    _starts = [
+        {
+            "lane": name,
+            "at": row * scene.stride,
+            "kind": VERDICT_NAME[verdict],
+            "tip": f"the reader looks for row {row} at {row} × {scene.stride:,} = {row * scene.stride:,}",
+        }
+        for name, scene in scenes.items()
+        for row, verdict in enumerate(scene.verdicts)
+    ]
+    _line = forms.bands(
+        _runs,
+        description="The whole buffer as one line of memory, for fixed, packed and pitched rows",
+        styles=theme.CELLS,
+        signs=None if setting.reader == "none" else pd.DataFrame(_starts),
+        sign_styles=theme.VERDICTS,
+        chosen=pd.DataFrame({"lane": [layout], "start": [at], "stop": [at]}),
+        x_axis=forms.Axis("flat index", domain=(0, setting.cells)),
+        click=("layout", "first"),
+        lane_height=44,
     )
+    _packed, _pitched = (
+        ", ".join(f"{row * scenes[name].now.row_stride:,}" for row in range(setting.rows)) for name in LAYOUTS[1:]
+    )
+    _width = scenes["packed"].now.width
+    _say = (
+        f"Of {setting.cells:,} cells this build writes **{setting.rows * _width:,}** packed or pitched, and all of "
+        f"them fixed. Packed rows start at {_packed}; pitched and fixed rows at {_pitched}."
+    )
+    if _width == setting.capacity:
+        _say = f"At full width the three are the same: rows start at {_pitched}, and every cell is written."
+    if setting.reader != "none":
+        _say += " The signs above a line stand where a reader looks for each row; the next section says why there."
+    page.stack(page.shown(line_place, _line), page.sentence(_say))
+    return
+
+
+@app.cell(hide_code=True)
+def _(controls):
+    _prose = mo.md("""
+    **Try:** move the slider to the right. Each time the width doubles, all packed rows but row 0 move, and no pitched
+    row does. At the model length the rows are full, and the three layouts are one.
+
+    ## A reader with a stride of its own
+
+    Who reads the rows? The attention kernel. It is told where the buffer begins, the row stride, and for each row its
+    **lens**: how many entries to read. The lens are read from memory, anew for each batch. The row stride is an
+    argument of the launch, and a CUDA graph keeps the arguments that it was **captured** with. So a replayed graph
+    reads with the stride of its capture, whatever the batch of now has.
+
+    The frames below show what the reader takes for its rows. Green: the row's own cells. Orange, dashed: other cells.
+    Purple, dotted: other cells that happen to hold the same ids. That is the hardest fault to see in a test.
+    """)
+    page.stack(_prose, page.panel([controls["reader"], controls["requests"]], [controls["grid"]]))
+    return
+
+
+@app.function
+def cut(pieces: pd.DataFrame, edges: list[int]) -> pd.DataFrame:
+    """Pieces, start and stop flat, split at the ascending edges that they cross; their column goes along."""
+    parts = []
+    for piece in pieces.to_dict("records"):
+        low, high = np.searchsorted(edges, piece["start"], "right"), np.searchsorted(edges, piece["stop"])
+        for start, stop in pairwise([piece["start"], *edges[low:high], piece["stop"]]):
+            parts.append({**piece, "start": start, "stop": stop, "column": piece["column"] + start - piece["start"]})
+    return pd.DataFrame(parts, columns=pieces.columns)
+
+
+@app.function
+def in_rows(pieces: pd.DataFrame, layout: str, capacity: int) -> pd.DataFrame:
+    """Pieces of single buffer rows, start and stop no longer flat but columns of the buffer, with their lane."""
+    row = pieces["start"] // capacity
+    start, stop = pieces["start"] - row * capacity, pieces["stop"] - row * capacity
+    return pieces.assign(start=start, stop=stop, lane="buffer row " + row.astype(str), group=layout)
+
+
+@app.cell
+def _(at, layout, rows_place, scenes, setting):
+    _capacity, _spacing, _lanes = (
+        setting.capacity,
+        GRIDS[setting.grid],
+        [f"buffer row {n}" for n in range(setting.rows)],
+    )
+    _columns = -(-_capacity // MARKS)
+    _ends = list(range(0, setting.cells, _capacity))
+    _edges = [end + column for end in _ends for column in range(0, _capacity, _columns)]
+    _marks, _names, _frames = [], [], []
+    for _name, _scene in scenes.items():
+        _marks.append(in_rows(told(cut(_scene.runs, _edges), _scene, _capacity), _name, _capacity))
+        _part = in_rows(told(cut(_scene.runs, _ends), _scene, _capacity), _name, _capacity)
+        # The name of an old row stands at its end, where no frame of the reader is.
+        _end = (_part["stop"] - (_part["stop"] - _part["start"]) // 5).where(_part["code"] == "old id", _part["start"])
+        _names.append(_part.assign(start=_end))
+        _part = in_rows(cut(_scene.taken, _ends), _name, _capacity)
+        _sign = _part["row"].map(dict(enumerate(_scene.verdicts))).map(SIGN)
+        _tag = (_sign + " reader row " + _part["row"].astype(str)).mask(_part.duplicated("row", keep="last"), "")
+        _frames.append(_part.assign(tag=_tag, kind=_part["verdict"].map(VERDICT_NAME)))
+    marks = pd.concat(_marks)
+
+    _dense = _spacing and _capacity > 64 * _spacing
+    _rules = [
+        {"group": name, "lane": _lanes[flat // _capacity], "at": flat % _capacity}
+        for name in LAYOUTS
+        for flat in (range(0, setting.cells, _spacing) if _spacing and not _dense else ())
+    ]
+    _here = {"group": layout, "lane": _lanes[at // _capacity], "start": at % _capacity, "stop": at % _capacity}
+    _heads = [f"{name} · width {s.now.width:,}, row stride {s.now.row_stride:,}" for name, s in scenes.items()]
+    _picture = forms.bands(
+        marks,
+        description="The same buffer row by row, and what the reader takes for its rows",
+        styles=theme.CELLS,
+        lanes=dict.fromkeys(LAYOUTS, _lanes),
+        groups=dict(zip(LAYOUTS, _heads, strict=True)),
+        labels=pd.concat(_names),
+        outlines=None if setting.reader == "none" else pd.concat(_frames),
+        outline_styles=theme.VERDICTS,
+        rules=pd.DataFrame(_rules) if _rules else None,
+        chosen=pd.DataFrame([_here]),
+        x_axis=forms.Axis("column of the buffer", domain=(0, _capacity)),
+        click=("layout", "first"),
+    )
+    _say = f"**1 mark = {_columns:,} columns**, split where ids, pads and old cells meet. Click one to see its cells."
+    if _dense:
+        _say += f" The {setting.grid} of {_spacing * ITEMSIZE:,} bytes lie too close here; the close view has them."
+    elif _spacing:
+        _say += f" A dashed rule stands at every {_spacing * ITEMSIZE:,} bytes."
+    page.stack(page.shown(rows_place, _picture), page.sentence(_say))
+    return (marks,)
+
+
+@app.cell
+def _(scenes, setting):
+    _said, _table = [], pd.DataFrame({"row": range(setting.rows), "lens": scenes["packed"].builds[1].entries})
+    for _name, _scene in scenes.items():
+        _counts = [(name, _scene.verdicts.count(verdict)) for verdict, name in VERDICT_NAME.items()]
+        _said.append(f"{_name} {', '.join(f'**{count} {name}**' for name, count in _counts if count)}")
+        _found = [[] for _ in range(setting.rows)]
+        for _read in _scene.taken.itertuples():
+            _of = f" of row {_read.found_row}" if _read.kind in ("id", "old id") else ""
+            _what = "ids of its own" if _read.verdict == "right" else MANY[_read.kind] + _of
+            _found[_read.row].append(f"{_read.stop - _read.start:,} {_what}")
+        _table[f"{_name}, read with stride {_scene.stride:,}"] = [
+            f"{SIGN[verdict]} {', '.join(parts) or 'nothing to read'}"
+            for verdict, parts in zip(_scene.verdicts, _found, strict=True)
+        ]
+    _who = f"captured at {setting.then:,} tokens" if setting.reader == "capture" else "with the stride of this build"
+    _say = page.sentence(f"What a reader {_who} gets of {setting.rows} rows: {'; '.join(_said)}. Row by row it finds:")
+    page.stack(_say, page.table(_table)) if setting.reader != "none" else None
+    return
+
+
+@app.cell(hide_code=True)
+def _(label, pick_at, pick_layout):
+    _incident = page.link("02_layout", {"seq": 300_000, "model_len": 1_048_576, "requests": "same"})
+    _prose = mo.md(f"""
+    Row 0 is always right, because it begins at 0 with every stride. That is how the fault was reported: garbage in one
+    request of a batch, never in the first ([vLLM #52448](https://github.com/vllm-project/vllm/issues/52448)). Packed
+    rows are safe only for a reader that gets the stride with each batch, or with one graph for each width.
+
+    **Try:** give the reader the *stride of this build*: every frame turns green. Then open
+    [the incident]({_incident}), a graph captured at 1,048,576 tokens and replayed at 300,000. One row is wrong, and two
+    are right by chance. Set *Requests* to *others than at capture*: no address changes, and all three are wrong.
+
+    ## Sixteen cells close up
+
+    Here are sixteen neighbours on the line of memory, in each layout. Click a cell, here or in a picture above, and its
+    address is written out. A decode cell holds a **slot**, the place of the entry in the KV cache: entry *j* of a
+    request lies in its block *j* ÷ 2, and the **block table** says which block of the cache that is. A prefill cell
+    holds the number of the entry itself.
+    """)
+    page.stack(_prose, page.panel([pick_layout, pick_at], [label]))
     return
 
 
 @app.cell
-def _(get_clicked, layout_page, set_cell, setting):
-    cell_pick = layout_page.cell_controls(get_clicked(), setting.cells, set_cell)
-    return (cell_pick,)
-
-
-@app.cell
-def _(
-    cell_pick,
-    cells_output,
-    chosen_at,
-    chosen_layout,
-    close_place,
-    drawn,
-    label,
-    layout_close,
-    layout_text,
-    mo,
-    page,
-    setting,
-):
-    _kernel = cells_output.kernel_output(setting.scene(chosen_layout))
-    _close_up = layout_close.close_up(
-        setting.scenes, chosen_layout, chosen_at, label.value, setting.grid, _kernel.values
+def _(at, close_place, label, layout, scenes, setting):
+    _start, _spacing, _reader = at // WINDOW * WINDOW, GRIDS[setting.grid], setting.reader != "none"
+    _flats, _stop = range(_start, _start + WINDOW), _start + WINDOW
+    _cells, _notes = [], []
+    for _name, _scene in scenes.items():
+        _part = _scene.cells.iloc[_start:_stop].assign(start=_flats, stop=[flat + 1 for flat in _flats])
+        _part = told(_part, _scene, setting.capacity).assign(lane=_name)
+        _written, _old = _part["code"] != "blank", _part["code"].str.startswith("old")
+        _place = (
+            "(" + _part["row"].astype(str) + np.where(_old, "′", "") + ", " + _part["column"].map("{:,}".format) + ")"
+        )
+        _texts = {
+            "value": _part["value"].map("{:,}".format).str.replace("-", "−").where(_written, "?"),
+            "flat index": _part["first"].map("{:,}".format),
+            "(row, column)": _place.where(_written, "–"),
+            "byte": _part["first_byte"].map("{:,}".format),
+        }
+        _cells.append(_part.assign(label=_texts[label.value]))
+        for _read in cut(_scene.taken, list(range(setting.cells)[_start : _stop + 1])).itertuples() if _reader else ():
+            if _start <= _read.start < _stop:
+                _text = f"{SIGN[_read.verdict]} {_read.row}, {_read.column:,}"
+                _notes.append({"lane": _name, "at": _read.start + 0.5, "text": _text})
+    _rules = [{"lane": name, "at": flat} for name in LAYOUTS for flat in _flats if _spacing and flat % _spacing == 0]
+    _head = pd.DataFrame([{"lane": "flat index", "start": n, "stop": n + 1, "label": f"{n:,}"} for n in _flats])
+    _cells = pd.concat(_cells)
+    _picture = forms.bands(
+        _cells,
+        description="Sixteen cells of the buffer, for fixed, packed and pitched rows",
+        styles=theme.CELLS,
+        lanes=("flat index", *LAYOUTS),
+        labels=pd.concat([_cells, _head]),
+        notes=pd.DataFrame(_notes, columns=["lane", "at", "text"]),
+        rules=pd.DataFrame(_rules) if _rules else None,
+        chosen=pd.DataFrame({"lane": [layout], "start": [at], "stop": [at + 1]}),
+        x_axis=forms.Axis(domain=(_start, _stop)),
+        click=("layout", "first"),
+        lane_height=54,
     )
-    page.stack(
-        mo.md("## Sixteen cells close up"),
-        mo.hstack([*cell_pick, label], justify="start", wrap=True, gap=1.75),
-        drawn(close_place, _close_up),
-        page.sentence(layout_text.CLOSE_SENTENCE),
-        page.sentence(
-            "  \n".join(layout_text.cell_lines(setting.scene(chosen_layout), chosen_at, _kernel.at(chosen_at)))
-        ),
-        page.sentence(_kernel.sentence),
-        page.alarm(_kernel.alarm),
-    )
+    _say = "Under a cell stands the row and column that the reader takes it for; nothing where it does not look."
+    page.stack(page.shown(close_place, _picture), page.sentence(_say) if _reader else None)
     return
 
 
 @app.cell
-def _(chosen_at, chosen_layout, layout_data, layout_page, mo, page, setting, values):
+def _(at, layout, scenes, setting):
+    _scene = scenes[layout]
+    _cell = next(told(_scene.cells.iloc[[at]].assign(start=at, stop=at + 1), _scene, setting.capacity).itertuples())
+    _old = _cell.code.startswith("old")
+    _case, _at = _scene.builds[not _old], divmod(_cell.column, ENTRIES_PER_BLOCK)
+    _holds = f"It holds **{_cell.value:,}**: entry {_cell.column:,} of prefill row {_cell.row}."
+    if _cell.code.endswith("pad"):
+        _lens = _case.entries[_cell.row]
+        _holds = f"It holds −1: row {_cell.row} has {_lens:,} entries, and this is column {_cell.column:,}."
+    elif setting.kind == "decode" and _cell.code != "blank":
+        _holds = (
+            f"It holds **{_cell.value:,}**: entry {_cell.column:,} of request {_cell.row}, slot "
+            f"`block_table[{_cell.row}, {_at[0]:,}] × {ENTRIES_PER_BLOCK} + {_at[1]} = "
+            f"{_case.block_table[_cell.row, _at[0]]:,} × {ENTRIES_PER_BLOCK} + {_at[1]}`."
+        )
+    _by = (
+        "The **earlier** build wrote it and this one did not reach it: it is stale." if _old else "This build wrote it."
+    )
+    if _cell.code == "blank":
+        _holds, _by = "Neither build wrote here.", "The cell holds whatever the allocation left."
+    _said = [f"**{layout}, flat index {at:,}:** `{_cell.address}`", _holds, _by]
+    _reads = _scene.taken[(_scene.taken["start"] <= at) & (at < _scene.taken["stop"])]
+    for _read in _reads.itertuples() if setting.reader != "none" else ():
+        _column = _read.column + at - _read.start
+        _said.append(
+            f"{SIGN[_read.verdict]} The reader takes it for row {_read.row}, column {_column:,} "
+            f"(`{_read.row} × {_scene.stride:,} + {_column:,} = {at:,}`): {VERDICT_NAME[_read.verdict]}."
+        )
+    _rows = _scene.before if _old else _scene.now
+    _print = f"RowLayout({_rows.rows}, {_rows.width}, {_rows.row_stride}).address({_cell.row}, {_cell.column})"
+    command = f'python -c "from c128a.layout import RowLayout; print({_print})"'
+    if _cell.code == "blank":
+        command = f"python -c \"print('no build wrote flat index {at}')\""
+    mo.callout(mo.md("  \n".join(_said)))
+    return (command,)
+
+
+@app.function
+@lru_cache(maxsize=16)
+def kernel_buffer(kind: str, *cases: Case) -> tuple[np.ndarray, str]:
+    """The buffer of one kind after these builds by the kernel, and what ran it; BLANK where none wrote."""
+    from c128a.backend import describe, device, kernel_lock
+
+    import torch
+
+    from c128a.metadata import build_c128a_topk_metadata
+
+    *earlier, case = cases
+    # What the earlier build left does not depend on this one: a key press pays for one build only.
+    start = kernel_buffer(kind, *earlier)[0] if earlier else np.full((case.num_tokens, case.capacity), BLANK)
+    buffer = torch.tensor(start, dtype=torch.int32, device=device())
+    lens, unused, given = torch.empty_like(buffer[:, 0]), torch.empty_like(buffer), case.tensors(device())
+    inputs = given.positions, case.compress_ratio, case.num_decode_tokens, given.token_to_req_indices, given.block_table
+    buffers = (buffer, lens, unused) if kind == "decode" else (unused, lens, buffer)
+    with kernel_lock:
+        build_c128a_topk_metadata(
+            *inputs, case.block_size, given.slot_mapping, *buffers, case.width, layout=case.layout
+        )
+    return buffer.cpu().numpy(), describe()
+
+
+@app.cell
+def _(layout, scenes, setting):
+    _prose = mo.md("""
+    **Try:** label the cells by *(row, column)* and walk along the line with the arrow keys in *at flat index*. A prime
+    marks a row of the earlier build.
+
+    ## Does the kernel agree?
+
+    The pictures are computed from the definitions. So both builds are also run by the kernel itself, one after the
+    other in one buffer, and every cell is compared.
+    """)
+    try:
+        _true, _ran = kernel_buffer(setting.kind, *scenes[layout].builds)
+    except ModuleNotFoundError as _missing:
+        _differ, _say = 0, f"All is drawn all the same, but the kernel cannot run here ({_missing.name} is missing)."
+    else:
+        _differ = int((_true.ravel() != scenes[layout].cells["value"]).sum())
+        _say = f"The kernel ran for {layout} rows, {_true.size:,} cells ({_ran}). "
+        _say += f"{_differ:,} cells differ." if _differ else "Every cell is as drawn above."
+    _alarm = f"In {_differ:,} cells of {layout} rows the kernel differs from the pictures." if _differ else None
+    page.stack(_prose, page.sentence(_say), page.alarm(_alarm))
+    return
+
+
+@app.cell(hide_code=True)
+def _(command, marks, values):
     page.remember(values)
+    _columns = ["layout", "buffer_row", "first", "last", "first_byte", "code", "row", "column", "first_value"]
     page.stack(
         mo.md("## Take it along"),
-        page.downloads(lambda: layout_data.frame(setting.scenes), "c128a-layout", values, "the marks"),
-        page.command(layout_page.command(setting.scene(chosen_layout), chosen_at)),
+        page.downloads(marks[_columns].rename(columns={"code": "kind"}), "c128a-layout", values, "the marks"),
+        page.command(command, "The address of the chosen cell from a shell:"),
     )
     return
 

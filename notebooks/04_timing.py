@@ -18,202 +18,748 @@ import marimo
 __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="What does it cost?", html_head_file="head.html")
 
+with app.setup:
+    import math
+    from statistics import geometric_mean
+
+    import marimo as mo
+    import pandas as pd
+
+    from c128a.bench import live, records
+    from c128a.bench.cases import LENGTHS
+    from c128a.case import CAPACITY, COMPRESS_RATIO, MAX_MODEL_LEN, PRESETS, Case
+    from c128a.layout import human_bytes
+    from c128a.show import forms, page, theme
+    from c128a.width import active_topk_width, loop_trips
+
+    # By the name in the address: title, decode rows, prefill rows, tokens of all requests but one where they are short.
+    BATCHES = {
+        "d1": ("1 decode row", 1, 0, 0),
+        "d32": ("32 decode rows", 32, 0, 0),
+        "d256": ("256 decode rows", 256, 0, 0),
+        "d1024": ("1,024 decode rows", 1024, 0, 0),
+        "p2048": ("2,048 prefill rows", 0, 2048, 0),
+        "p8192": ("8,192 prefill rows", 0, 8192, 0),
+        "mixed": ("64 decode + 4,096 prefill rows", 64, 4096, 0),
+        "one_long": ("256 decode rows, one long", 256, 0, 4096),
+    }
+    FIXED, LOOP, TILES, FILL, EMPTY = theme.KERNEL_NAME.values()
+    NAMES = {"row_loop_fixed": FIXED, "row_loop_adaptive": LOOP, "tiled": TILES, "fill": FILL, "empty": EMPTY}
+    NAMES |= {"tiled_serial": "tiles, no overlap", "tiled_fixed": "tiles, fixed width", "loads": "its loads alone"}
+    LOOKS = {name: theme.KERNELS[name] for name in (FIXED, LOOP, TILES, FILL)}
+    ON_CPU = {"reference_fixed": ("torch reference, fixed width", theme.GREY)}
+    ON_CPU |= {"reference_adaptive": ("torch reference, adaptive width", theme.SKY)}
+    ON_CPU |= {"reference_fill": ("torch fill of the same bytes", theme.PURPLE)}
+    NAMES |= {variant: name for variant, (name, _) in ON_CPU.items()}
+    LOG_US = forms.Axis("microseconds", log=10)
+    LOG_BYTES = forms.Axis("bytes of the rows", log=2, unit="bytes", grid=False)
+
+    def figure(value, unit):
+        """A number up to the first digit of its uncertainty `unit`: three digits at most, one at least."""
+        first = -math.floor(math.log10(float(f"{value:.3g}")))
+        decimals = min(max(-math.floor(math.log10(unit)), first), first + 2)
+        return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+    def told(rows):
+        """Rows of a record, and what is written and drawn of them; a fill is drawn as the floor of its rows' bytes."""
+        keys = {shape[1:]: key for key, shape in BATCHES.items()}
+        shapes = zip(rows["decode"], rows["prefill"], rows["short_seq_len"], strict=True)
+        clock = rows["cache"].map({"cold": 0.1}).fillna(0.02)  # µs: 0.5 twice, over 10 launches and over 50
+        unit = ((rows["p80"] - rows["p20"]) / 2).clip(lower=clock).fillna(rows["us"] * 0.02)
+        scale = rows["scale"].where(rows["variant"] == "fill", 1.0)
+        rows = rows.assign(batch=[keys.get(shape, "") for shape in shapes], name=rows["variant"].replace(NAMES))
+        rows = rows.assign(unit=unit, expect_low=rows["low"], expect_high=rows["high"])
+        rows = rows.assign(drawn=rows["us"] * scale, low=rows["p20"] * scale, high=rows["p80"] * scale)
+        rows["time"] = [figure(row.us, row.unit) for row in rows.itertuples()]
+        rows["spread"] = [
+            "" if math.isnan(row.p20) else f"{figure(row.p20, row.unit)}–{figure(row.p80, row.unit)}"
+            for row in rows.itertuples()
+        ]
+        rows["trips"] = [loop_trips(row.width) if "row_loop" in row.variant else 0 for row in rows.itertuples()]
+        rows["tip"] = [
+            f"{row.gpu}, {row.name}: {row.time} µs ({row.cache} L2, p20–p80: {row.spread or 'not given'}), "
+            f"{row.max_seq_len:,} tokens, {row.width:,} columns, {human_bytes(row.bytes)}"
+            for row in rows.itertuples()
+        ]
+        return rows
+
+    def times(above, below, scale=1.0):
+        """How many times longer the first takes than `scale` times the second, with the digits that both carry."""
+        ratio = above.us / below.us / scale
+        return figure(ratio, ratio * math.hypot(above.unit / above.us, below.unit / below.us))
+
+    def tight(text):
+        """The text with numbers bound to their signs and units, so that no line begins with one."""
+        return text.replace(" ×", "\u00a0×").replace(" µs", "\u00a0µs").replace("× ", "×\u00a0")
+
+    def say(text):
+        """The sentence under a picture."""
+        return page.sentence(tight(text))
+
+    def by_bytes(rows, **more):
+        """Microseconds over bytes of the rows for each kernel."""
+        shown = {"series": "name", "styles": LOOKS, "join": (LOOP, TILES, FILL), "x_axis": LOG_BYTES, "y_axis": LOG_US}
+        words = "Microseconds over bytes of the rows for each kernel, with the floors"
+        return forms.points(rows, x="bytes", y="drawn", description=words, **(shown | more))
+
+    def evidence(rows):
+        """What makes the rows of one record evidence: where, when and how they were measured."""
+        facts = records.provenance(rows["record"].iloc[0])
+        changed = ", with uncommitted changes" if facts["dirty"] else ""
+        kernels = rows["sheet"].iloc[0] != "host"  # the GPU's clock says nothing of the host's time
+        clock = f", SM clock {facts['sm_clock_after']} at its end" if kernels else ""
+        return page.sentence(
+            f"Evidence: **{facts['gpu']}**, driver {facts['driver']}{clock}, torch {facts['torch']}, triton "
+            f"{facts['triton']}, {facts['date'][:10]}, commit `{facts['commit'][:10]}`{changed}, `{facts['command']}`."
+        )
+
 
 @app.cell
 def _():
-    import marimo as mo
+    everything = told(records.frame())
+    _own = everything[everything["source"] == "recorded"]
 
-    from c128a import records
-    from c128a.case import PRESETS
-    from c128a.ui import page, state, timing_data, timing_live, timing_page, timing_runs, timing_text
+    def _run(sheet):
+        rows = _own[_own["sheet"] == sheet]
+        return rows[rows["record"] == rows.groupby("record", sort=False).size().idxmax()]
 
-    return PRESETS, mo, page, records, state, timing_data, timing_live, timing_page, timing_runs, timing_text
+    # Of each sheet the run with the most rows; and beside each time of the builder the fill of as many bytes.
+    builder, combine, host = map(_run, ("builder", "combine", "host"))
+    _cell = ["batch", "max_seq_len", "cache", "layout", "bytes"]
+    _fills = builder[builder["variant"] == "fill"][[*_cell, "us", "unit"]]
+    builder = builder.merge(_fills, on=_cell, how="left", suffixes=("", "_fill"))
+    builder["over"] = (builder["us"] / builder["us_fill"] / builder["scale"]).where(builder["variant"] != "fill")
+    packed = builder[builder["layout"] == "packed"]  # what pictures show
+    return builder, combine, everything, host, packed
 
 
-@app.cell
-def _(page, records, timing_data, timing_runs):
-    runs = timing_runs.gather(records.load_all())
-    opened, notes = timing_data.read(page.address())
-    return notes, opened, runs
+@app.cell(hide_code=True)
+def _():
+    _shared = page.shared_fields()
+    fields = {name: _shared[name] for name in ("preset", "seq")} | {"batch": page.Choice("p8192", tuple(BATCHES))}
+    fields |= {"cache": page.Choice("warm", ("warm", "cold")), "budget": page.Integer(10, 1, 60)}
+    fields |= {name: _shared[name] for name in ("model_len", "ratio", "policy", "layout")}
 
+    def read(params):
+        """The settings of an address; the preset of one long request chooses the batch that it is about."""
+        values, notes = page.read(params, fields)
+        if values["preset"] == "one_long" and "batch" not in params:
+            values["batch"] = "one_long"
+        return values, notes
 
-@app.cell
-def _(mo, opened):
+    opened, problems = read(page.address())
     # `start` is what the controls open with: the address, then each preset. The other three keep a slider and a number
     # in step without either rebuilding itself under the user's fingers.
     get_start, set_start = mo.state(opened)
     get_seq, set_seq = mo.state(opened["seq"])
     get_slid, set_slid = mo.state(opened["seq"])
     get_typed, set_typed = mo.state(opened["seq"])
-    return get_seq, get_slid, get_start, get_typed, set_seq, set_slid, set_start, set_typed
+    return get_seq, get_slid, get_start, get_typed, opened, problems, read, set_seq, set_slid, set_start, set_typed
 
 
-@app.cell
-def _(PRESETS, opened, page, set_seq, set_slid, set_start, set_typed, timing_data):
+@app.cell(hide_code=True)
+def _(opened, read, set_seq, set_slid, set_start, set_typed):
     def _choose(name):
-        values, _ = timing_data.read({"preset": name})
+        values, _ = read({"preset": name})
         set_start(values)
-        for _set in (set_seq, set_slid, set_typed):
-            _set(values["seq"])
+        for move in (set_seq, set_slid, set_typed):
+            move(values["seq"])
 
     preset = page.preset_menu(opened["preset"], _choose)
-    preset_whys = {name: item.why for name, item in PRESETS.items()}
-    return preset, preset_whys
+    return (preset,)
 
 
-@app.cell
-def _(get_typed, page, set_seq, set_slid, state):
-    def _slide(value):
-        set_slid(value)
-        set_seq(value)
-
-    slider = page.Still(page.token_slider(get_typed(), _slide, label="Longest sequence", most=state.MAX_TOKENS))
+@app.cell(hide_code=True)
+def _(get_typed, set_seq, set_slid):
+    slider = page.token_slider(get_typed(), lambda value: (set_slid(value), set_seq(value)))
     return (slider,)
 
 
-@app.cell
-def _(get_slid, page, set_seq, set_typed, state):
-    def _type(value):
-        if value is not None:
-            set_typed(value)
-            set_seq(value)
-
-    number = page.Still(page.token_input(get_slid(), _type, label="exactly", least=0, most=state.MAX_TOKENS))
+@app.cell(hide_code=True)
+def _(get_slid, set_seq, set_typed):
+    number = page.token_input(get_slid(), lambda value: (set_typed(value), set_seq(value)))
     return (number,)
 
 
-@app.cell
-def _(get_start, mo, timing_runs):
-    batch_ui = mo.ui.dropdown(
-        {item.title: key for key, item in timing_runs.BATCHES.items()},
-        value=timing_runs.BATCHES[get_start()["batch"]].title,
-        label="Rows a step",
-        allow_select_none=False,
+@app.cell(hide_code=True)
+def _(get_start):
+    _start, _titles = get_start(), {shape[0]: key for key, shape in BATCHES.items()}
+    _title = BATCHES[_start["batch"]][0]
+    batch_ui = mo.ui.dropdown(_titles, value=_title, label="Rows a step", allow_select_none=False)
+    cache_ui = mo.ui.radio(["warm", "cold"], value=_start["cache"], label="L2 cache", inline=True)
+    return batch_ui, cache_ui
+
+
+@app.cell(hide_code=True)
+def _(batch_ui, cache_ui, get_seq, packed):
+    # Any length can be asked for; the recorded one that answers has the same width, else the next wider one.
+    seq, batch, cache, title = get_seq(), batch_ui.value, cache_ui.value, BATCHES[batch_ui.value][0]
+    width = active_topk_width(seq, COMPRESS_RATIO, CAPACITY)
+    mine = packed[(packed["batch"] == batch) & (packed["cache"] == cache)].sort_values("max_seq_len", kind="stable")
+    _widths = {length: active_topk_width(length, COMPRESS_RATIO, CAPACITY) for length in mine["max_seq_len"]}
+    _nearest = min((one for one in _widths.values() if one >= width), default=max(_widths.values()))
+    at = min((length for length in _widths if _widths[length] == _nearest), key=lambda length: abs(length - seq))
+    cell = mine[mine["max_seq_len"] == at].set_index("variant")
+    fixed, loop, tiled, fill, empty = (
+        cell.loc[variant] for variant in ("row_loop_fixed", "row_loop_adaptive", "tiled", "fill", "empty")
     )
-    return (batch_ui,)
+    narrower, fewer = CAPACITY / loop.width, fixed.trips / loop.trips
+    return at, batch, cache, cell, empty, fewer, fill, fixed, loop, mine, narrower, seq, tiled, title, width
 
 
-@app.cell
-def _(get_start, mo):
-    cache_ui = mo.ui.radio(["warm", "cold"], value=get_start()["cache"], label="L2 cache", inline=True)
-    return (cache_ui,)
-
-
-@app.cell
-def _(batch_ui, cache_ui, get_seq, runs, timing_data):
-    case = timing_data.TimingCase(runs, get_seq(), batch_ui.value, cache_ui.value)
-    return (case,)
-
-
-@app.cell
-def _(case, fields, get_start, preset):
-    _carried = {name: get_start()[name] for name in ("model_len", "ratio", "policy", "layout")}
-    _budget = fields.value["budget"] or get_start()["budget"]
-    values = {"preset": preset.value, "seq": case.seq, "batch": case.batch, "cache": case.cache, "budget": _budget}
-    values |= _carried
+@app.cell(hide_code=True)
+def _(batch, cache, get_start, preset, request, seq):
+    values = {"preset": preset.value, "seq": seq, "batch": batch, "cache": cache}
+    values["budget"] = request.value["budget"] or get_start()["budget"]
+    values |= {name: get_start()[name] for name in ("model_len", "ratio", "policy", "layout")}
+    page.remember(values)
     return (values,)
 
 
-@app.cell
-def _(case, page, timing_text, values):
-    page.remember(values)
-    page.header("04_timing", "What does it cost?", timing_text.tight(timing_text.lead(case)), values)
+@app.cell(hide_code=True)
+def _(at, fewer, fixed, loop, narrower, seq, tiled, title, values, width):
+    _other = "the same width" if loop.width == width else f"{loop.width:,} columns"
+    _nearest = f" (the nearest recorded run is at {at:,} tokens, {_other})" if at != seq else ""
+    _lead = f"At **{seq:,} tokens** a row is {width:,} of {CAPACITY:,} columns wide{_nearest}"
+    if narrower > 1:
+        _lead += (
+            f". For {title} the row loop then takes **{loop.time} µs instead of {fixed.time}**: {narrower:g} × fewer "
+        )
+        _lead += f"columns, {fewer:g} × fewer trips, **{times(fixed, loop)} × less time**."
+    else:
+        _lead += (
+            f", so nothing is saved: for {title} the row loop takes **{fixed.time} µs** either way, and tiles take "
+        )
+        _lead += f"{tiled.time} µs."
+    page.header("04_timing", "What does it cost?", tight(_lead), values)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    **What you need to know.** C128A keeps one *compressed entry* for 128 tokens. Before a step, a *builder* kernel
+    writes an *index row* for each query: the entries that it may read. The row's cells are its *columns*; their number
+    is its *width*. The *fixed* width is the *capacity*, enough for the longest context the model allows; the
+    *adaptive* width follows the longest sequence of the step. The builder comes in two forms. The *row loop* gives
+    each row to one program, which writes 1,024 columns a *trip*. *Tiles* cut all rows into blocks of rows and columns.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def _(batch_ui, cache_ui, number, preset, slider):
+    _why = PRESETS[preset.value].why if preset.value in PRESETS else ""
+    _length = mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5)
+    page.panel(_length, [batch_ui, cache_ui, preset, mo.md(_why)])
+    return
+
+
+@app.cell(hide_code=True)
+def _(problems, values):
+    _said = records.problems()
+    if values["model_len"] != MAX_MODEL_LEN:
+        _said.append(f"Model length {values['model_len']:,}: the runs were made at 1,048,576, which is 8,192 columns.")
+    if values["ratio"] != COMPRESS_RATIO:
+        _said.append(f"Compress ratio {values['ratio']}: the runs were made at 128.")
+    if values["policy"] == "aligned":
+        _said.append("Policy aligned: the runs were made with fixed and power-of-two widths.")
+    page.stack(page.notes(problems), page.notes(_said, kind="neutral"))
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Guess first: how much faster is a narrow row?
+
+    Suppose that a row becomes 32 × narrower, and its eight trips become one. Does the builder take 32 × less time, or
+    8 ×, or something else? Three ratios describe the same change, and only the last one is a saving. Each ratio of
+    times below compares two kernels of one run, measured in turns on the same inputs: times from two machines, or from
+    two days, differ by more than many a saving.
+    """)
     return
 
 
 @app.cell
-def _(batch_ui, cache_ui, mo, number, page, preset, preset_whys, slider):
-    page.panel(
-        mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5),
-        [batch_ui, cache_ui, preset, mo.md(preset_whys.get(preset.value, ""))],
+def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title):
+    _looks = {"columns, bytes": theme.ORANGE, "trips": theme.SKY, "µs, row loop": theme.BLUE, "µs, tiles": theme.GREEN}
+    _bars = []
+    for _length, _rows in mine.groupby("max_seq_len"):
+        _of = _rows.set_index("variant").loc
+        _wide, _one = _of["row_loop_fixed"], _of["row_loop_adaptive"]
+        _name = f"{'▸ ' if _length == at else ''}{_length:,} tokens"
+        _ratios = [("columns, bytes", _wide.width / _one.width, f"{_wide.width / _one.width:g}")]
+        _ratios += [("trips", _wide.trips / _one.trips, f"{_wide.trips / _one.trips:g}")]
+        _ratios += [("µs, row loop", _wide.us / _one.us, times(_wide, _one))]
+        _ratios += [("µs, tiles", _of["tiled_fixed"].us / _of["tiled"].us, times(_of["tiled_fixed"], _of["tiled"]))]
+        _bars += [(_name, part, value, f"{text} ×") for part, value, text in _ratios]
+    _picture = forms.bars(
+        pd.DataFrame(_bars, columns=["name", "part", "value", "label"]),
+        description="Fixed over adaptive width at each recorded length: columns, trips, and the time of both kernels",
+        styles={name: theme.Style(colour) for name, colour in _looks.items()},
+        axis=forms.Axis("fixed over adaptive width, ×", log=2),
+        bar_height=20,
+    )
+    _said = f"At {at:,} tokens the adaptive width is the capacity: columns and trips stay as they are."
+    if narrower > 1:
+        _said = f"At {at:,} tokens the width shrinks {narrower:g} ×, the trips {fewer:g} × and the row loop's time "
+        _said += f"**{times(fixed, loop)} ×**."
+
+    _rows = builder[(builder["batch"] == mine["batch"].iloc[0]) & (builder["max_seq_len"] == at)]
+    _rows = _rows[_rows["cache"] == cache]
+    _table = pd.DataFrame({"kernel": _rows["name"], "rows lie": _rows["layout"]})
+    _table["width"] = [f"{row.width:,}" if row.bytes else "" for row in _rows.itertuples()]
+    _table["trips"] = [str(trips or "") for trips in _rows["trips"]]
+    _table["bytes"] = [human_bytes(size).replace(" ", "\u00a0") if size else "" for size in _rows["bytes"]]
+    _table["µs"], _table["p20–p80"] = _rows["time"], _rows["spread"]
+    _table["×\u00a0floor"] = ["" if math.isnan(over) else f"{over:.2f}" for over in _rows["over"]]
+    if set(_rows["layout"]) == {"packed"}:
+        _table = _table.drop(columns="rows lie")
+    _told = (
+        "Each time is shown to about half of the spread of its samples. Tiles may start while the kernel before them "
+        f"ends: {tiled.time} µs, without that {cell.loc['tiled_serial'].time}."
+    )
+    _numbers = page.table(_table, right=("width", "trips", "bytes", "µs", "p20–p80", "×\u00a0floor"), tall="48rem")
+    _heading = mo.md(f"**{title} at {at:,} tokens, {cache} L2**")
+    _pair = page.columns(page.stack(_picture, say(_said)), page.stack(_heading, _numbers, say(_told)))
+    page.stack(evidence(builder), _pair)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Why: bytes explain the time
+
+    A builder computes little and writes much, so the memory sets its pace. Its *floor* is the time of a fill, a kernel
+    that only writes as many bytes, with an allowance for the block numbers that decode rows must read. A second floor
+    lies below: no launch is shorter than an *empty kernel*, nor than the few *loads* that every build depends on. Where
+    rows are large, the time follows the first floor. Where they are small, the second one holds it up, and fewer bytes
+    save nothing more. So a *trip* is no unit of time: one over 1,024 columns writes eight times what one over 128 does.
+
+    Try: choose *1 decode row* and look how flat the lines become. Then choose *cold*: the inputs come from memory, as
+    they may in a server that has just run a layer of the model.
+    """)
+    return
+
+
+@app.cell
+def _(at, cell, empty, fill, fixed, loop, mine, tiled):
+    _points = mine[mine["name"].isin(list(LOOKS))]
+    _points = _points.assign(here=(_points["max_seq_len"] == at) & (_points["name"] != FILL))
+    _rules = cell.loc[["empty", "loads"]]
+    _rules = pd.DataFrame({"at": _rules["us"], "label": _rules["name"] + " " + _rules["time"] + " µs"})
+    _by_bytes = by_bytes(_points, rules=_rules)
+    _points = _points.assign(wide=_points["name"] == FIXED).sort_values(["width", "wide"], kind="stable")
+    _points["place"] = [
+        f"{loop_trips(row.width)} trip{'' if row.width <= 1024 else 's'}\n{row.width:,}{' fixed' if row.wide else ''}"
+        for row in _points.itertuples()
+    ]
+    _by_trips = forms.points(
+        _points,
+        x="place",
+        y="drawn",
+        series="name",
+        styles=LOOKS,
+        description="Microseconds over trips of the row loop, and columns written",
+        x_axis=forms.Axis("trips of the row loop, and columns written"),
+        y_axis=LOG_US,
+        rules=_rules,
+    )
+    _ones = [row for row in mine[mine["variant"] == "row_loop_adaptive"].itertuples() if row.trips == 1]
+    _said = "This batch was recorded at no width of one trip."
+    if _ones:
+        _first, _last = _ones[0], _ones[-1]
+        _grows = "what a trip writes counts" if _last.us > 1.1 * _first.us else "here each trip costs the same"
+        _said = f"One trip takes {_first.time} µs at {_first.width:,} columns and {_last.time} µs at {_last.width:,}: "
+        _said += f"{_grows}. Eight trips take {fixed.time} µs, {times(fixed, _last)} × the wider one."
+    _told = (
+        f"To fill the {human_bytes(loop.bytes)} of these rows takes {fill.time} µs. The row loop takes {loop.over:.2f} "
+        f"× that floor, the tiles {tiled.over:.2f} ×. An empty kernel takes {empty.time} µs."
+    )
+    page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said)))
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## All recorded cells: tiles against the row loop, and both against the floor
+
+    One batch can flatter a kernel, so here are all of them. On the left, a point is the row loop's time over the time
+    of the tiles at the same width; right of 1 the tiles are faster. On the right, the same times are divided by their
+    floor. The dashed steps are the goal that was set for the tiles: nearer to the floor, the larger the rows.
+    """)
+    return
+
+
+@app.cell
+def _(at, batch, cache, packed):
+    _rows = packed[(packed["cache"] == cache) & packed["max_seq_len"].isin(LENGTHS)]
+    _rows = _rows.assign(title=[BATCHES[key][0] for key in _rows["batch"]])
+    _rows = _rows.assign(length=[f"{length:,}" for length in _rows["max_seq_len"]])
+    _rows = _rows.assign(here=(_rows["batch"] == batch) & (_rows["max_seq_len"] == at))
+    _rows["tip"] = _rows["title"] + ", " + _rows["tip"]
+    _of = {variant: rows.set_index("cell") for variant, rows in _rows.groupby("variant")}
+    _loops, _tiles = _of["row_loop_adaptive"], _of["tiled"]
+
+    _gains = _loops[["title", "length", "here"]].assign(ratio=_loops["us"] / _tiles["us"])
+    _gains = _gains.assign(low=_loops["p20"] / _tiles["p80"], high=_loops["p80"] / _tiles["p20"])
+    _gains["tip"] = [f"{row.title}, {row.length} tokens: {row.ratio:.2f} ×" for row in _gains.itertuples()]
+    _mean, _least = geometric_mean(_gains["ratio"]), _gains.loc[_gains["ratio"].idxmin()]
+    _gain_picture = forms.points(
+        _gains,
+        x="ratio",
+        y="title",
+        series="length",
+        description="Time of the row loop over time of the tiles at the same width, in every recorded cell",
+        styles=theme.styled(f"{length:,}" for length in LENGTHS),
+        x_axis=forms.Axis(
+            "time of the row loop over that of the tiles, ×; colours: tokens", log=2, ticks=(1, 1.5, 2, 3, 4, 5, 6)
+        ),
+        rules=pd.DataFrame({"at": [1, _mean], "label": ["", f"geometric mean {_mean:.2f} ×"]}),
+    )
+
+    _goals = [(256, 1.6), (2**20, 1.25), (2**25, 1.15), (2**29, 1.15)]  # from so many bytes on, so many times the floor
+    _over = _rows[_rows["variant"].isin(["row_loop_adaptive", "tiled"])].drop(columns=["low", "high"])
+    _floor_picture = forms.points(
+        _over,
+        x="bytes",
+        y="over",
+        series="name",
+        description="Time over the floor against the bytes of the rows, with the goal that was set for the tiles",
+        styles={name: LOOKS[name] for name in (LOOP, TILES)},
+        x_axis=LOG_BYTES,
+        y_axis=forms.Axis("time over the floor, ×", log=2, ticks=(1, 1.25, 1.6, 2, 3, 4, 6, 8)),
+        reference=pd.DataFrame(_goals, columns=["bytes", "over"]).assign(label=["goal for the tiles", "", "", ""]),
+        reference_step=True,
+        rules=pd.DataFrame({"at": [1], "label": ["floor"]}),
+    )
+    _goal = pd.Series([max(goal for goal in _goals if goal[0] <= size)[1] for size in _tiles["bytes"]], _tiles.index)
+    _missed = _tiles[_tiles["over"].round(2) > _goal]
+    _loads = (_of["loads"]["us"] > _of["fill"]["us"])[_missed.index].sum()
+    _said = f"Tiles take {_tiles['over'].min():.2f} to {_tiles['over'].max():.2f} × the floor. "
+    _said += "All cells meet the goal." if _missed.empty else f"{len(_missed)} of {len(_tiles)} cells miss the goal."
+    _said += f" In {_loads} of these the loads alone take longer than the fill." if _loads else ""
+    _told = (
+        f"Over {len(_gains)} recorded cells ({cache} L2) tiles take {_mean:.2f} × less time than the row loop in the "
+        f"geometric mean. Least is {_least.ratio:.2f} ×, for {_least.title} at {_least.length} tokens."
+    )
+    page.columns(page.stack(_gain_picture, say(_told)), page.stack(_floor_picture, say(_said)))
+    return
+
+
+@app.cell(hide_code=True)
+def _(builder, everything):
+    _other = everything[(everything["sheet"] == "builder") & (everything["record"] != builder["record"].iloc[0])]
+    _again = builder.merge(_other, on=["batch", "max_seq_len", "layout", "variant", "cache"], suffixes=("", "_again"))
+    _here = _again[_again["source_again"] == "recorded"]
+    _inside = (_here["us_again"] >= _here["expect_low"]) & (_here["us_again"] <= _here["expect_high"])
+    _there = _again[(_again["source_again"] == "elsewhere") & (_again["variant"] == "row_loop_fixed")]
+    _apart = (_there["us_again"] / _there["us"] - 1).abs()
+    say(
+        f"**How far to trust a figure.** {len(_here)} of these times were measured a second time, in new processes: "
+        f"{_inside.mean():.1%} of them lie where the first run expects them (99% should). The same row loop at the "
+        f"fixed width, timed elsewhere on the same kind of card, differs by up to {_apart.max():.0%}. So a difference "
+        "of that size between two machines says nothing; within one run it does."
     )
     return
 
 
-@app.cell
-def _(case, notes, page, timing_text, values):
-    page.stack(page.notes(notes), page.notes(timing_text.notes(case, values), kind="neutral"))
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## The combine: paid again in every layer
+
+    The builder runs once a step. Its prefill rows then go through the *combine*, which joins each of them with the
+    last 128 tokens. It runs in every C128A layer, 20 or 31 times a step, so a microsecond saved here counts as often.
+    *From rows* copies the builder's rows, as released engines do; *from positions* works the same ids out again and
+    needs no rows to read.
+    """)
     return
 
 
 @app.cell
-def _(case, timing_page):
-    timing_page.recorded(case)
+def _(cache, combine):
+    _looks = {"from_rows_fixed": ("from rows, fixed width", theme.KERNELS[FIXED])}
+    _looks |= {"from_rows_adaptive": ("from rows, adaptive width", theme.KERNELS[LOOP])}
+    _looks |= {"from_positions": ("from positions", theme.KERNELS[TILES])}
+    _looks |= {"from_positions_live": ("from positions, live prefix only", theme.Style(theme.SKY, "triangle-up"))}
+    _looks |= {"fill": (FILL, theme.KERNELS[FILL])}
+    _rows = combine[(combine["cache"] == cache) & combine["variant"].isin(list(_looks))].sort_values("max_seq_len")
+    _rows = _rows.assign(series=[_looks[variant][0] for variant in _rows["variant"]])
+    _rows = _rows.assign(length=[f"{length:,}" for length in _rows["max_seq_len"]])
+    _reach = (_rows["low"].min() / 1.3, _rows["high"].max() * 1.3)
+    _pictures = [
+        forms.points(
+            _rows[_rows["prefill"] == tokens],
+            x="length",
+            y="us",
+            series="series",
+            description=f"Microseconds of each form of the combine over the context, {tokens:,} tokens a chunk",
+            styles=dict(_looks.values()),
+            x_axis=forms.Axis(f"tokens of context, {tokens:,} tokens a chunk"),
+            y_axis=forms.Axis("microseconds a layer", log=10, domain=_reach),
+            join=True,
+        )
+        for tokens in (2048, 8192)
+    ]
+    _of = {variant: rows.set_index("cell") for variant, rows in _rows.groupby("variant")}
+    _wide, _narrow = (_of[name].loc["0+8192@32768"] for name in ("from_rows_fixed", "from_rows_adaptive"))
+    _ratio = _of["from_rows_adaptive"]["us"] / _of["from_positions"]["us"]
+    _said = (
+        f"For 8,192 tokens at 32,768 the adaptive width brings a layer from {_wide.time} to {_narrow.time} µs, "
+        f"{times(_wide, _narrow)} × less: over 31 layers **{31 * (_wide.us - _narrow.us) / 1000:.1f} ms a step**. The "
+        f"form from positions takes {geometric_mean(_ratio):.2f} × less time than the form from rows at the same "
+        f"width, in the geometric mean of {len(_ratio)} cells ({cache} L2); least {_ratio.min():.2f} ×."
+    )
+    page.stack(evidence(combine), page.columns(*_pictures), say(_said))
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## A launch is not a kernel
+
+    All times above are the kernel's own: 50 launches replayed from one CUDA graph, divided by 50, so that the host does
+    not count. In an eager step it does. The host checks the arguments, makes views and hands the kernel to the driver.
+    Where that takes longer than the kernel runs, the GPU waits for the host, and a faster kernel alone gains nothing. A
+    graph records the launch once and replays it.
+    """)
     return
 
 
 @app.cell
-def _(case, timing_page):
-    timing_page.one_cell(case)
+def _(host):
+    _parts = [name.startswith("its ") for name in host["variant"]]
+    _bars = host.assign(value=host["us"], label=host["time"] + " µs")
+    _bars["part"] = ["a part" if one else "whole" for one in _parts]
+    _bars["name"] = [f"{'· ' if one else ''}{name}" for one, name in zip(_parts, host["variant"], strict=True)]
+    _picture = forms.bars(
+        _bars.drop(columns="tip"),
+        description="Microseconds of host time of one call, a bar for each part",
+        styles={"whole": theme.Style(theme.BLUE), "a part": theme.Style(theme.SKY)},
+        axis=forms.Axis("microseconds of host time a call"),
+        bar_height=18,
+        legend=False,
+    )
+    page.stack(evidence(host), _picture)
     return
 
 
 @app.cell
-def _(case, timing_page):
-    timing_page.all_cells(case)
+def _(at, host, tiled, title):
+    _call = host.set_index("variant").loc
+    _whole, _plain = _call["build_c128a_topk_metadata"], _call["row loop, Triton's ordinary launch alone"]
+    say(
+        f"One build costs the host {_whole.time} µs, its checks and views included; Triton's ordinary launch of the "
+        f"row loop alone takes {_plain.time}, a graph replay {_call['graph replay of one build'].time}. The tiles' "
+        f"kernel for {title} at {at:,} tokens runs {tiled.time} µs: in eager launches "
+        f"{'the GPU waits for the host' if _whole.us > tiled.us else 'the kernel is the longer of the two'}."
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## What the width costs the kernels that read the rows
+
+    This repository did not measure the figures of this section; they are **from elsewhere**.
+    {records.provenance("elsewhere")["source"]} They carry no spread, and are compared with each other only.
+    """)
     return
 
 
 @app.cell
-def _(case, timing_page):
-    timing_page.combine(case)
+def _(everything):
+    _kernels = {"flashmla_decode": "FlashMLA decode", "combine": "released combine", "builder": "row loop builder"}
+    _rows = everything[everything["sheet"] == "consumers"].drop(columns=["low", "high", "tip"])
+    _bars = _rows.assign(value=_rows["us"], label=[f"{us:g} µs" for us in _rows["us"]])
+    _bars["part"] = ["fixed width" if policy == "fixed" else "adaptive width" for policy in _rows["policy"]]
+    _bars["name"] = [
+        f"{_kernels[row.kernel]}, {row.decode + row.prefill:,} {'decode' if row.decode else 'prefill'} rows at "
+        f"{row.max_seq_len:,}"
+        for row in _rows.itertuples()
+    ]
+    _picture = forms.bars(
+        _bars,
+        description="Microseconds of kernels that read index rows, at the fixed and at the adaptive width",
+        styles={"fixed width": theme.KERNELS[FIXED], "adaptive width": theme.KERNELS[LOOP]},
+        axis=forms.Axis("microseconds, figures from elsewhere"),
+        bar_height=18,
+    )
+    _decode = _bars[_bars["kernel"] == "flashmla_decode"].groupby("name")["us"].agg(["min", "max"])
+    _said = (
+        f"FlashMLA's decode takes the same time at both widths, to {(_decode['max'] / _decode['min'] - 1).max():.1%}: "
+        "it stops at the live entries of a row. So for decode rows the width costs the builder alone; for prefill rows "
+        "it also costs the combine."
+    )
+    page.stack(_picture, say(_said))
     return
 
 
-@app.cell
-def _(case, timing_page):
-    timing_page.host(case)
+@app.cell(hide_code=True)
+def _():
+    _here = f"A live run is the bench's own measurement, warm, on **{live.device_label()}**."
+    if not live.on_gpu():
+        _here = "This machine has no GPU, so there is no kernel to time: Triton's interpreter gives true values and "
+        _here += "meaningless times. A live run times the **torch reference on the CPU** instead, thousands of times "
+        _here += "above the recorded kernels."
+    mo.md(f"""
+    ## Live on this machine
+
+    {_here} Its points are an illustration: nobody wrote down this machine's clocks and neighbours. The recorded runs
+    are the evidence. A run takes the values that stand in the fields when you start it, and keeps what it has when you
+    cancel it or its seconds are over. One session measures at a time, because two would disturb each other.
+    """)
     return
 
 
-@app.cell
-def _(mo, opened, timing_live):
-    fields = timing_live.request_fields(opened)
-    start = timing_live.start_button(fields)
+@app.cell(hide_code=True)
+def _(opened):
+    _key = "d256" if opened["batch"] == "p8192" and not live.on_gpu() else opened["batch"]
+    _all = "the four recorded lengths"
+    _lengths = {_all: 0, **{f"{length:,} tokens": length for length in sorted({*LENGTHS, max(1, opened["seq"])})}}
+    _titles = {shape[0]: key for key, shape in BATCHES.items()}
+    request = mo.md("{batch} {length} {budget}").batch(
+        batch=mo.ui.dropdown(_titles, value=BATCHES[_key][0], label="Batch to time", allow_select_none=False),
+        length=mo.ui.dropdown(_lengths, value=_all, label="at", allow_select_none=False),
+        budget=mo.ui.number(1, 60, step=1, value=opened["budget"], label="Seconds at most"),
+    )
+
+    # A button whose value is the request at the moment it is pressed: a form says nothing when the same values are
+    # submitted again. Each press has a number, which tells it from the one before.
+    def _ask(before):
+        return {**request.value, "press": before["press"] + 1 if before else 1}
+
+    start = mo.ui.button(value=None, on_click=_ask, label="Time on this machine")
     cancel = mo.ui.button(value=0, on_click=lambda presses: presses + 1, label="Cancel")
-    get_rows, set_rows = mo.state([])
-    get_status, set_status = mo.state(timing_live.Status())
+    get_live, set_live = mo.state([])
+    get_status, set_status = mo.state(("neutral", "Nothing has been timed here yet."))
     running = {"thread": None, "press": 0}
-    return cancel, fields, get_rows, get_status, running, set_rows, set_status, start
+    page.panel([request], [start, cancel])
+    return cancel, get_live, get_status, request, running, set_live, set_status, start
 
 
-@app.cell
-def _(cancel, running, set_rows, set_status, start, timing_live):
-    # Pressing Cancel runs this cell again, and with that the thread of the last run is told to end. Each press of the
-    # start button is served once.
+@app.cell(hide_code=True)
+def _(cancel, running, set_live, set_status, start):
+    def _measure(asked, before):
+        thread, seconds = mo.current_thread(), float(asked["budget"] or live.BUDGET_S)
+        name, decode, prefill, short = BATCHES[asked["batch"]]
+        lengths = [asked["length"]] if asked["length"] else LENGTHS
+        todo = [Case.mixed(decode, prefill, length, layout="packed") for length in lengths]
+        if short:
+            todo = [Case.one_long(decode, LENGTHS[-1], short, layout="packed")]
+        shown = 0
+
+        def tell(step):
+            nonlocal shown
+            if step.row is not None:
+                same = ("cell", "layout", "variant")
+                set_live(lambda rows: [old for old in rows if any(old[x] != step.row[x] for x in same)] + [step.row])
+            more = int(step.done * 100) - shown
+            shown += more
+            bar.update(more, subtitle=f"{step.cell}, about {step.left_s:.0f} s left")
+
+        if before is not None:
+            before.join(30)  # for the run before to notice that it was replaced: one measurement at most
+        set_status(("neutral", "Measuring …"))
+        try:
+            # The run estimates what is left itself: it knows its budget, and which cells take longer than others.
+            shows = {"title": f"{name}, {live.device_label()}", "show_rate": False, "show_eta": False}
+            with mo.status.progress_bar(total=100, remove_on_exit=True, **shows) as bar:
+                outcome = live.sweep(todo, tell, budget_s=seconds, should_stop=lambda: thread.should_exit)
+        except live.GpuBusyError as busy:
+            set_status(("warn", f"Not started: {busy}."))
+        except Exception as error:  # whatever fails in a thread must reach the page: nothing else would show it
+            set_status(("danger", f"Failed: {type(error).__name__}: {error}"))
+        else:
+            ends = {"finished": "Finished", "budget": f"The {seconds:g} s are spent", "stopped": "Cancelled"}
+            refused = "".join(f" Refused: {reason}." for reason in outcome.refused)
+            set_status(("neutral", f"{ends[outcome.ended]}; rows kept: {len(outcome.rows)}.{refused}"))
+
+    # Pressing Cancel runs this cell again, and with that the thread of the last run is told to end.
     cancel.value
     if start.value and start.value["press"] > running["press"]:
         running["press"] = start.value["press"]
-        running["thread"] = timing_live.start(
-            start.value,
-            running["thread"],
-            lambda row: set_rows(lambda rows: timing_live.merged(rows, row)),
-            set_status,
-        )
+        running["thread"] = mo.Thread(target=_measure, args=(start.value, running["thread"]), daemon=True)
+        running["thread"].start()
+    return
+
+
+@app.cell(hide_code=True)
+def _(get_status):
+    _kind, _text = get_status()
+    _line = mo.Html(f'<div role="status">{page.user_text(_text)}</div>')
+    _line if _kind == "neutral" else mo.callout(_line, kind=_kind)
     return
 
 
 @app.cell
-def _(cancel, fields, start, timing_page):
-    timing_page.live(fields, start, cancel)
+def _(get_live, packed):
+    def _draw():
+        _every = told(pd.DataFrame(get_live()))
+        _last = _every.iloc[-1]
+        _mine = _every[(_every["batch"] == _last.batch) & (_every["layout"] == "packed")]
+        _points = _mine[_mine["bytes"] > 0].assign(tip="live · " + _mine["tip"])
+        _highest = _points["drawn"] == _points["drawn"].max()
+        _points["label"] = [f"live · {_last.gpu}" if highest else "" for highest in _highest]
+        _recorded = packed[(packed["batch"] == _last.batch) & (packed["cache"] == "warm")]
+        _extra = {
+            name: theme.Style(colour, "cross") for name, colour in ON_CPU.values() if name in set(_points["name"])
+        }
+        _points = _points[_points["name"].isin([*LOOKS, *_extra])]
+        _recorded_points = _recorded[_recorded["name"].isin(list(LOOKS))].sort_values("max_seq_len")
+        _picture = by_bytes(_recorded_points, live=_points, styles=LOOKS | _extra)
+        # The narrowest rows: where the width matters most.
+        _narrowest = _mine[_mine["max_seq_len"] == _mine["max_seq_len"].min()].set_index("variant")
+        _of, _at = _narrowest.loc, _mine["max_seq_len"].min()
+        _said = f"live · {_last.gpu}, {BATCHES[_last.batch][0]} at {_at:,} tokens: "
+        if "tiled" in _narrowest.index:
+            _both = _mine.merge(_recorded, on=["max_seq_len", "variant"], suffixes=("", "_recorded"))
+            _inside = _both["us"].between(_both["expect_low_recorded"], _both["expect_high_recorded"])
+            _said += f"the tiles take {_of['tiled'].time} µs. {_inside.sum()} of {len(_both)} live times lie where the "
+            _said += "record expects those of a new process."
+        elif {"reference_fixed", "reference_adaptive"} <= set(_narrowest.index):
+            _wide, _one = _of["reference_fixed"], _of["reference_adaptive"]
+            _said += (
+                f"{_wide.us / 1000:,.3g} ms at the fixed width, {_one.us / 1000:,.3g} ms at {_one.width:,} columns, "
+            )
+            _said += f"{times(_wide, _one)} × less. A CPU pays for columns too; a kernel's time it is not."
+        else:
+            _said += ", ".join(f"{row.name} {row.time} µs" for _, row in _narrowest.set_index("name").iterrows()) + "."
+        if (_narrowest["p80"] > 1.5 * _narrowest["p20"]).any():
+            _said += " The spread is wide: something else kept this machine busy."
+        _table = _every[["name", "cell", "layout", "width", "bytes", "time", "spread"]].copy()
+        _table["bytes"] = [human_bytes(size) for size in _table["bytes"]]
+        _table.columns = ["live", "rows @ tokens", "rows lie", "width", "bytes", "µs", "p20–p80"]
+        _heading = mo.md("**Live rows of this session**")
+        return mo.vstack([_picture, say(_said), _heading, page.table(_table, right=_table.columns[3:], tall="36rem")])
+
+    _draw() if get_live() else None
     return
 
 
-@app.cell
-def _(get_status, timing_live):
-    timing_live.view(get_status())
-    return
-
-
-@app.cell
-def _(case, get_rows, timing_page):
-    timing_page.live_rows(case, get_rows())
-    return
-
-
-@app.cell
-def _(case, get_rows, timing_page, values):
-    timing_page.take_along(case, get_rows(), values)
+@app.cell(hide_code=True)
+def _(at, batch, cache, everything, get_live, mine, values):
+    _, _decode, _prefill, _short = BATCHES[batch]
+    _options = "" if cache == "cold" else " --no-cold"
+    _command = f"python -m c128a.bench builder --cell {_decode},{_prefill},{at}{_options}"
+    _what = "The recorded cell again, on an NVIDIA GPU:"
+    if _short:
+        _command, _what = "python -m c128a.bench builder", "This cell is one of the whole run, on an NVIDIA GPU:"
+    _kept = [name for name in records.COLUMNS if name not in ("low", "high", "samples")]
+    _live = pd.DataFrame(get_live(), columns=records.COLUMNS)
+    page.stack(
+        mo.md("## Take it along"),
+        page.downloads(mine[_kept], "c128a-times", values, "this batch"),
+        page.downloads(everything[_kept], "c128a-all-times", values, "all recorded"),
+        page.downloads(_live[_kept], "c128a-live", values, "live rows"),
+        page.command(_command, _what),
+    )
     return
 
 

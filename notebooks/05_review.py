@@ -10,7 +10,7 @@
 #
 # [tool.marimo.opengraph]
 # title = "5 · Do the claims hold?"
-# description = "Every claim of the report on PR #50004: evidence, verdict, and where the one percent comes from."
+# description = "A walk through PR #50004: each claim of its report, the evidence, the verdict, and where the 1 % lies."
 # ///
 
 import marimo
@@ -18,190 +18,599 @@ import marimo
 __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="Do the claims hold?", html_head_file="head.html")
 
+with app.setup:
+    from dataclasses import replace
 
-@app.cell
-def _():
     import marimo as mo
+    import pandas as pd
 
-    from c128a import claims, records
-    from c128a.claims.account import NOT_IN_THE_ACCOUNT
-    from c128a.measured import UnmeasuredError
-    from c128a.ui import page, review_charts, review_data, review_html, review_view, state
+    from c128a.account import step
+    from c128a.account.claims import CLAIMS, LEVELS, SUBJECTS, find, markdown, tally
+    from c128a.case import CAPACITY, COMPRESS_RATIO, PRESETS
+    from c128a.deployment.releases import RELEASES
+    from c128a.show import forms, page, theme
+    from c128a.width import POLICIES, active_topk_width
 
-    return (
-        NOT_IN_THE_ACCOUNT,
-        UnmeasuredError,
-        claims,
-        mo,
-        page,
-        records,
-        review_charts,
-        review_data,
-        review_html,
-        review_view,
-        state,
+    LOOK = dict(zip(LEVELS, theme.LEVELS.values(), strict=True))  # sign and colour of a verdict
+    FORM = {"fixed": "fixed width", "adaptive": "adaptive width", "positions": "from positions"}
+    GREY, BLUE, SKY, RED = (theme.Style(colour) for colour in (theme.GREY, theme.BLUE, theme.SKY, theme.VERMILLION))
+    STYLE = {"fixed width": GREY, "adaptive width": BLUE, "from positions": theme.Style(theme.GREEN)}
+    FOLLOWS = {"loop_32", *(claim.key for claim in SUBJECTS["What it saves"])}  # the claims that the controls move
+    CONTEXTS = (8_192, 32_768, 131_072, 1_048_576)  # tokens; where the combine was measured
+    NUMBERS = {  # of the panel: label, default, least, most
+        "tokens": ("Tokens a step", 8192, 1, 65_536),
+        "step_ms": ("Step as measured, ms (0: estimate it)", 0, 0, 100_000),
+        "tflops": ("Throughput, TFLOP/s", 3200, 100, 100_000),
+        "tflops_low": ("at least", 1600, 100, 100_000),
+        "tflops_high": ("at most", 6300, 100, 100_000),
+        "prefill": ("Time in prefill steps, %", 90, 0, 100),
+        "prefill_low": ("at least", 50, 0, 100),
+        "prefill_high": ("at most", 100, 0, 100),
+    }
+    FIELDS = page.shared_fields() | {name: page.Integer(*bounds) for name, (_, *bounds) in NUMBERS.items()}
+    FIELDS["model"] = page.Choice("V4-Pro", tuple(step.MODELS))
+    FIELDS["times"] = page.Choice("recorded", ("recorded", "elsewhere"))
+
+
+@app.function
+def block(found, evidence=None, says=""):
+    """A claim and its verdict to the left, its evidence and what to see in it to the right."""
+    claim, _, level, because = found
+    look, text = LOOK[level], page.user_text
+    told = mo.md(
+        f"### {text(claim.title)}\n\n**The report.** {text(claim.report)}\n\n**Checked.** {text(claim.checked)}\n\n"
+        f"**{look.sign} {level.capitalize()}.** {text(because)}\n\n`{claim.kept_by}`"
+    )
+    edge = f"border-left:5px solid {look.colour};padding-left:1.1rem;scroll-margin-top:1rem"
+    card = mo.Html(f'<section id="claim-{claim.key}" style="{edge}">{told.text}</section>')
+    nothing = mo.callout("There is nothing to show; the verdict says why.", kind="warn")
+    right = nothing if evidence is None else page.stack(evidence, page.sentence(says))
+    return page.columns(card, right, widths=[10, 11], gap=3)
+
+
+@app.function
+def counted(counts):
+    """Evidence as a few large numbers, each with what it counts."""
+    return mo.hstack(
+        [mo.stat(f"{count:,}", label=what) for what, count in counts.items()], justify="start", wrap=True, gap=1
     )
 
 
-@app.cell
-def _(mo, page, records, review_data, state):
-    every_record = records.load_all()
-    fields = review_data.fields(every_record)
-    opened, notes = state.read(page.address(), fields)
+@app.cell(hide_code=True)
+def _():
+    opened, problems = page.read(page.address(), FIELDS)
     get_start, set_start = mo.state(opened)  # what the controls open with: the address, then each preset
-    return every_record, fields, get_start, notes, opened, set_start
+    # These claims do not depend on the run that is accounted for, so no control makes them run again.
+    still = {claim.key: find(claim, step.Run(), step.times_of()) for claim in CLAIMS if claim.key not in FOLLOWS}
+    return get_start, opened, problems, set_start, still
 
 
-@app.cell
-def _(claims, review_data, every_record, opened):
-    # These do not depend on the run that is accounted for, so no control makes them run again.
-    still = claims.review(
-        review_data.setting_of(opened, every_record),
-        [claim for claim in claims.CLAIMS if claim.subject != "costs"],
+@app.cell(hide_code=True)
+def _(run, still, times):
+    moved = {claim.key: find(claim, run, times) for claim in CLAIMS if claim.key in FOLLOWS}
+    findings = [(still | moved)[claim.key] for claim in CLAIMS]
+    return findings, moved
+
+
+@app.cell(hide_code=True)
+def _(findings, moved, problems, still, values):
+    _words = {"does not hold": ("does not hold", "do not hold"), LEVELS[-1]: ("could not be checked here",) * 2}
+    _words |= {"holds": ("holds", "hold"), "holds in part": ("holds in part", "hold in part")}
+    _counts = [f"**{count} {_words[level][count != 1]}**" for level, count in tally(findings).items()]
+    _saved = moved["where"].facts["rows"].set_index(["step", "kernel"])["saved_us"]
+    _graph, _unseen = still["addresses"].facts, still["test_covers"].facts["moved"] == 0
+    _lead = (
+        f"Of **{len(findings)} claims** of the report, {', '.join(_counts[:-1])} and {_counts[-1]}. The saving is "
+        f"real, and **{_saved['prefill', 'combine'] / _saved.sum():.0%}** of it lies in the prefill combine, which the "
+        f"report does not name. What broke is the row stride: a reader that keeps the stride of its capture misses "
+        f"**{_graph['packed']} of {_graph['of']}** packed rows{', and the new test could not see it' * _unseen}."
     )
-    return (still,)
+    page.stack(page.header("05_review", "Do the claims hold?", _lead, values), page.notes(problems))
+    return
 
 
-@app.cell
-def _(claims, setting, still):
-    findings = still + claims.review(setting, [claim for claim in claims.CLAIMS if claim.subject == "costs"])
-    return (findings,)
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## What you need to know
+
+    DeepSeek-V4's C128A layers keep one **compressed entry** for every 128 tokens. Before each step of the engine a
+    **builder** writes an **index row** for every token: the entries that the token may attend to, then **pads** (−1)
+    up to the **width**. The buffers for these rows are allocated once, for the longest context. Their number of columns
+    is the **capacity**, 8,192 at 1,048,576 tokens; the distance from one row to the next is the **row stride**. A
+    **decode row** belongs to a token that is being generated, a **prefill row** to a token of a prompt. In each C128A
+    layer the **combine** copies the prefill rows and adds a window of the 128 newest tokens.
+
+    Before [PR #50004](http://prhub.com.cn/vllm-project/vllm/pull/50004) every row was as wide as the capacity. Then its
+    width followed the longest sequence of the batch. This page walks through the report on that pull request as a
+    reviewer would, and checks sixteen statements. A verdict follows from numbers that were computed, measured, or
+    produced just now by the kernel on this machine. *Holds in part* means that something which the statement leaves out
+    matters. Which of the sixteen would you doubt?
+    """)
+    return
 
 
-@app.cell
-def _(claims, findings, page, review_data, values):
-    _lead = f"{review_data.lead(claims.tally(findings))} {review_data.takeaway(findings)}"
-    page.header("05_review", "Do the claims hold?", _lead, values)
+@app.cell(hide_code=True)
+def _(findings):
+    _line = {
+        f.claim.key: f"- {LOOK[f.level].sign} [{f.claim.title}](#claim-{f.claim.key}): {f.level}" for f in findings
+    }
+    _stats = [mo.stat(count, label=level) for level, count in tally(findings).items()]
+    _lists = [
+        mo.md("\n".join([f"**{subject}**\n", *(_line[claim.key] for claim in claims)]))
+        for subject, claims in SUBJECTS.items()
+    ]
+    page.stack(mo.hstack(_stats, justify="start", gap=2), page.columns(*_lists), gap=1)
+    return
+
+
+@app.cell(hide_code=True)
+def _(opened):
+    mo.md(f"""
+    ## Step 1 of the diff: how wide a row is
+
+    The diff replaces a constant by one formula:
+
+    ```python
+    min(max(next_power_of_2(max(max_seq_len // 128, 1)), 128), capacity)
+    ```
+
+    Of such a formula a reviewer asks three things. Is it right for the example that the report gives? What does it do
+    at its ends, for an empty sequence and for one that the capacity cannot hold? And why these constants? To try other
+    lengths, open [Width]({page.link("01_width", opened, only=page.shared_fields())}).
+    """)
     return
 
 
 @app.cell
-def _(notes, page):
-    page.notes(notes)
+def _(still):
+    _f = still["needs_256"].facts
+    _rows = pd.DataFrame(_f["rows"]).rename(columns={"columns": "value"})
+    _rows = _rows.assign(part=_rows["name"], label=_rows["value"].map("{:,}".format))
+    _styles = {**STYLE, "entries to attend": STYLE["from positions"]}
+    block(
+        still["needs_256"],
+        forms.bars(_rows, styles=_styles, legend=False, description="Columns built, and entries to attend to"),
+        f"{1 - _f['needed'] / _f['capacity']:.0%} of a row of {_f['capacity']:,} columns would be pads.",
+    )
     return
 
 
 @app.cell
-def _(findings, mo, review_html):
-    mo.Html(review_html.STYLE + review_html.glance(findings))
+def _(moved):
+    _rows = pd.DataFrame(moved["loop_32"].facts["rows"]).rename(columns={"factor": "value"})
+    _rows["name"] = _rows["what"].map({"columns": "columns", "trips": "trips of the loop", "us": "measured µs"})
+    _rows["label"] = [f"{r.value:.3g} × ({r.before:,.4g} → {r.after:,.4g})" for r in _rows.itertuples()]
+    block(
+        moved["loop_32"],
+        forms.bars(_rows, description="How many times less, by what is counted"),
+        "One change, three factors. A **trip** is one turn of the loop, which takes 1,024 columns at once.",
+    )
     return
 
 
 @app.cell
-def _(mo, page, review_html):
+def _(still):
+    _rows = pd.DataFrame(still["proportional"].facts["rows"])
+    _rows["label"] = _rows["trips"].map(str)
+    _line = pd.DataFrame({"width": _rows["width"], "trips": _rows["line"]})
+    _axes = {"x_axis": forms.Axis("width, columns", log=2), "y_axis": forms.Axis("trips", log=2, ticks=(1, 2, 4, 8))}
+    _text = "Trips of the loop for each width, beside the proportional line"
+    block(
+        still["proportional"],
+        forms.points(_rows, x="width", y="trips", reference=_line, height=210, description=_text, **_axes),
+        f"The dashed line is proportional; {sum(_rows['trips'] == 1)} of {len(_rows)} widths take one trip.",
+    )
+    return
+
+
+@app.cell
+def _(still):
+    _rows = still["empty_and_odd"].facts["rows"].query("lost > 0").sort_values("capacity", ascending=False)
+    _rows = _rows[_rows["max_seq_len"] == _rows["max_seq_len"].max()]
+    _rows["name"] = _rows["capacity"].map("capacity {:,}".format)
+    _ends = _rows.assign(label=_rows["lost"].map("{:,} lost".format))
+    _rows = _rows.rename(columns={"width": "columns built", "lost": "entries lost"})
+    _rows = _rows.melt(["name", "max_seq_len", "needed"], ["columns built", "entries lost"], "part")
+    _look = {"styles": {"columns built": BLUE, "entries lost": RED}, "description": "Entries that have no column"}
+    block(
+        still["empty_and_odd"],
+        forms.bars(_rows, stack=True, totals=_ends[["name", "label"]], bar_height=18, room=430, **_look),
+        f"A sequence of {_rows['max_seq_len'][0]:,} tokens has {_rows['needed'][0]:,} entries, too many for these.",
+    )
+    return
+
+
+@app.cell
+def _(still):
+    _names = {"read": "taken by the kernel", "aligned": "row, at least 128", "pow2": "row, power of two alone"}
+    _rows = pd.DataFrame(still["why_128"].facts["rows"]).rename(columns=_names)
+    _rows = _rows.melt("entries", [*_names.values()], "row", "columns")
+    _looks = (GREY, BLUE._replace(dash=(6, 3)), RED._replace(dash=(2, 2)))
+    _drawn = {"step": True, "height": 210, "styles": dict(zip(_names.values(), _looks, strict=True))}
+    _axes = {"x_axis": forms.Axis("entries of a row"), "y_axis": forms.Axis("columns")}
+    _text = "Columns that a decode kernel takes at a time, beside the columns of a row"
+    _curve = forms.curve(_rows, x="entries", y="columns", series="row", description=_text, **_axes, **_drawn)
+    _end = (
+        f"Up to {still['why_128'].facts['reads_past_without']} entries a row of a power of two alone would end before "
+    )
+    _places = page.table(pd.DataFrame(still["constant"].facts["rows"]))
     mo.vstack(
         [
-            mo.md("## What became of the change"),
-            mo.Html(review_html.releases()),
-            page.sentence(
-                "For a batch of 32,768 tokens and a capacity of 8,192. PR #50004 let the row stride follow the width, "
-                "and was reverted: a graph keeps the stride of its capture. Since 0.30.0 only the width moves."
-            ),
-        ]
+            block(still["constant"], _places, "A copy of the formula alone fails at its first step."),
+            block(still["why_128"], _curve, f"{_end}the first 128 indices that the kernel takes."),
+        ],
+        gap=1.5,
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(opened):
+    mo.md(f"""
+    ## Steps 2 and 3: where the rows lie
+
+    Rows used to start 8,192 elements apart. The diff makes them **packed**: the row stride becomes the width, so that
+    row 1 lies elsewhere whenever the width changes, and row 0 always stays at offset 0. Rows that keep the stride of
+    the buffer are **pitched**. What does the kernel write then? For the next three claims it runs here.
+
+    To see every cell of both layouts, open
+    [Layout]({page.link("02_layout", {**opened, "layout": "packed"}, only=page.shared_fields())}).
+    """)
+    return
+
+
+@app.cell
+def _(still):
+    _three = [still[key] for key in ("shapes", "bounds", "semantics")]
+    mo.stop(not all(found.facts for found in _three), mo.vstack([block(found) for found in _three], gap=1.5))
+    _shapes, _bounds, _same = (found.facts for found in _three)
+    _outside = {
+        "cells outside the views, all marked": _bounds["outside"],
+        "of them changed": _bounds["changed_outside"],
+    }
+    _outside["cells inside left unwritten"] = _bounds["unwritten_inside"]
+    _outside[f"of {_bounds['too_wide']} widths over the buffer refused"] = _bounds["refused"]
+    _cells = {"builds at narrower widths": _same["builds"], "cells compared with full width": _same["cells"]}
+    _cells["of them different"] = _same["different"]
+    _cells[f"of {_same['frozen_rows']} packed rows wrong for a frozen reader, by arithmetic"] = _same["frozen_wrong"]
+    _ran, _shown = f"Run here: {page.user_text(_bounds['ran'])}.", page.table(pd.DataFrame(_shapes["rows"]))
+    _evidence = (_shown, counted(_outside), counted(_cells))
+    mo.vstack([block(*pair, _ran) for pair in zip(_three, _evidence, strict=True)], gap=1.5)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    So the kernel writes what it should, and where it should. But a **frozen reader**, one that goes on with the row
+    stride of an earlier step, finds the wrong rows. Before you read on, guess: which reader could do that, and would
+    the new test of the pull request notice?
+    """)
+    return
+
+
+@app.cell
+def _(still):
+    _rows = still["test_covers"].facts["rows"].rename(columns={"layout": "lane", "end": "stop"})
+    _rows["kind"] = _rows["tested"].map({True: "looked at by the test", False: "not in the test"})
+    _rows["label"] = _rows["row"].map("row {}".format)
+    _styles = {"looked at by the test": BLUE, "not in the test": theme.CELLS["never written"]}
+    _axis = forms.Axis("flat offset in the buffer", ticks=(0, 128, 256, 384))
+    _text = "The rows of the test, and a second row, in both layouts"
+    block(
+        still["test_covers"],
+        forms.bands(_rows, x_axis=_axis, styles=_styles, lane_height=40, room=430, description=_text),
+        "The only row of the test lies at offset 0 in both layouts. A second row would begin at "
+        f"{' or at '.join(map(str, _rows[_rows['row'] == 1]['start']))}, and a wrong stride would show.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    The reader is in the graph. A **CUDA graph** records kernel launches once, with their arguments, and replays
+    them. The builder runs before the replay, decode attention inside of it. The graph is captured at the longest
+    context, so attention keeps a row stride of 8,192 for good, while packed rows lie closer together.
+    """)
+    return
+
+
+@app.cell
+def _(still):
+    _f = still["addresses"].facts
+    _rows = pd.DataFrame(_f["rows"])
+    _rows["build"] = [f"{row.layout}, {row.max_seq_len:,} tokens" for row in _rows.itertuples()]
+    _rows["asked"] = _rows["row"].map("row {}".format)
+    _rows["kind"] = _rows["right"].map({True: "right", False: "wrong"})
+    _got = ["old bytes" if pd.isna(row) else f"row {row:.0f}" for row in _rows["found"]]
+    _rows["label"] = [f"{theme.VERDICTS[kind].sign} {got}" for kind, got in zip(_rows["kind"], _got, strict=True)]
+    _look = {"column_title": "the reader asks for", "styles": theme.VERDICTS, "legend": False, "cell_height": 34}
+    _here = " and ".join(f"{sum(right)} of {len(right)} {layout} rows" for layout, right in _f["right"].items())
+    _said = f"Just now, {page.user_text(_f['reader'])} got {_here} right. " if _here else ""
+    block(
+        still["addresses"],
+        forms.matrix(_rows, row="build", column="asked", description="What a frozen reader finds", **_look),
+        f"What a reader finds at the stride of its capture, 8,192. {_said}With FlashMLA in a CUDA graph the attention "
+        f"output of row 1 was off by up to {_f['attention_error']:.0%} (figures from elsewhere).",
     )
     return
 
 
 @app.cell
-def _(mo, review_view, still):
-    mo.vstack(
-        [mo.md("## How wide a row is"), *(review_view.block(f) for f in still if f.claim.subject == "widths")], gap=2.5
+def _(opened):
+    _changes = list({release.change: release for release in reversed(RELEASES)}.values())[::-1]  # the first with each
+    _rows = []
+    for _release in _changes:
+        _width = active_topk_width(32_768, COMPRESS_RATIO, CAPACITY, policy=_release.policy)
+        _stride = _width if _release.layout == "packed" else CAPACITY
+        _moves = "" if _stride == CAPACITY else ": ✘ rows move with the batch"
+        _name = f"vLLM {_release.name}\n{_release.change}"
+        _rows += [(_name, "width", _width, f"{_width:,}"), (_name, "row stride", _stride, f"{_stride:,}{_moves}")]
+    _rows = pd.DataFrame(_rows, columns=["name", "part", "value", "label"])
+    _styles = {"width": BLUE, "row stride": SKY}
+    _text = "Width and row stride in each release that changed them"
+    _outcomes = " ".join(f"**{release.name}**: {release.outcome}." for release in _changes)
+    page.stack(
+        mo.md("## What became of the change"),
+        forms.bars(_rows, styles=_styles, description=_text),
+        page.sentence(
+            f"A batch of 32,768 tokens at a capacity of 8,192, release by release. {_outcomes} For a deployment of "
+            f"yours, open [Deployment]({page.link('06_deployment', opened, only=page.shared_fields())})."
+        ),
     )
     return
 
 
-@app.cell
-def _(mo, review_view, still):
-    mo.vstack(
-        [mo.md("## Where rows lie"), *(review_view.block(f) for f in still if f.claim.subject == "buffers")], gap=2.5
-    )
+@app.cell(hide_code=True)
+def _(opened):
+    mo.md(f"""
+    ## The one percent: the account of a step
+
+    The report names neither the card nor the tokens per second, so its 1.0 % cannot be measured again. It can be
+    accounted for. In a prefill step the builder runs once, and the combine once for each C128A layer:
+
+    ```text
+    saved       = (builder, fixed − adaptive) + C128A layers × (combine, fixed − adaptive)
+    step length = active parameters × tokens × 2 flop ÷ sustained throughput          (or what you measured)
+    more tokens = 1 ÷ (1 − share of time in prefill steps × saved ÷ step length) − 1
+    ```
+
+    The kernel times are [measured]({page.link("04_timing", opened, only=page.shared_fields())}), and between measured
+    points they lie on a straight line. Two numbers are assumed, each with a range. Put your own in.
+    """)
     return
 
 
-@app.cell
-def _(fields, opened, page, set_start, state):
-    preset = page.preset_menu(opened["preset"], lambda name: set_start(state.read({"preset": name}, fields)[0]))
+@app.cell(hide_code=True)
+def _(opened, set_start):
+    def _choose(name):
+        # What the preset does not name stays as it is; the address holds it.
+        named = PRESETS[name].values if name in PRESETS else {}
+        kept = {key: value for key, value in page.address().items() if key not in named}
+        set_start(page.read({**kept, "preset": name}, FIELDS)[0])
+
+    preset = page.preset_menu(opened["preset"], _choose)
     return (preset,)
 
 
-@app.cell
-def _(every_record, fields, get_start, review_view):
-    controls = review_view.controls(get_start(), fields, every_record)
+@app.cell(hide_code=True)
+def _(get_start, preset):
+    _start = get_start()
+    # Powers of two, the first length that saves nothing, and the one that was asked for.
+    _lengths = {f"{n:,}": n for n in sorted({*(1 << power for power in range(12, 21)), 524_416, _start["seq"]})}
+    _times = {step.times_of(source).title: source for source in FIELDS["times"].options}
+    _model = mo.ui.dropdown(list(step.MODELS), value=_start["model"], label="Model")
+    _context = mo.ui.dropdown(_lengths, value=f"{_start['seq']:,}", label="Context, tokens")
+    _policy = mo.ui.radio(POLICIES, value=_start["policy"], label="Policy", inline=True)
+    _source = mo.ui.dropdown(_times, value=step.times_of(_start["times"]).title, label="Kernel times")
+    controls = mo.ui.dictionary(
+        {"model": _model, "seq": _context, "policy": _policy, "times": _source}
+        | {
+            name: mo.ui.number(least, most, step=1, value=_start[name], label=label)
+            for name, (label, _, least, most) in NUMBERS.items()
+        }
+    )
+    _at = controls.elements
+    page.panel(
+        [preset, _at["policy"], _at["times"]],
+        [_at["model"], _at["tokens"], _at["seq"]],
+        [_at["step_ms"]],
+        [_at["tflops"], _at["tflops_low"], _at["tflops_high"]],
+        mo.md("""
+        *Why 3,200:* 10, 20 and 40 % of eight times 1,979 TFLOP/s, the dense FP8 peak of an H200. For scale: SGLang's
+        prefill of DeepSeek-V3, 37 billion active parameters, on eight H100 comes to 4,100 TFLOP/s (lmsys.org, 25
+        September 2025: 26,156 tokens/s a GPU on GB200, 3.8 times the H100).
+        """),
+        [_at["prefill"], _at["prefill_low"], _at["prefill_high"]],
+        mo.md("*Why 90 %:* the report gives no prompt lengths; the log folder of its runs is called prefill-results."),
+    )
     return (controls,)
 
 
-@app.cell
-def _(controls, opened, preset):
+@app.cell(hide_code=True)
+def _(controls, get_start, preset):
     # An emptied number field has no value: what the page opened with stands in.
     _chosen = {name: value for name, value in controls.value.items() if value is not None}
-    values = {**opened, **_chosen, "preset": preset.value}
-    return (values,)
-
-
-@app.cell
-def _(page, values):
+    values = {**get_start(), **_chosen, "preset": preset.value}
     page.remember(values)
-    return
+
+    def _span(name, unit):  # a range is widened to hold its value
+        value, low, high = (values[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
+        return step.Span(min(value, low, high), value, max(value, low, high))
+
+    times, _given = step.times_of(values["times"]), [values[name] for name in ("model", "tokens", "seq", "policy")]
+    run = step.Run(*_given, CAPACITY, _span("tflops", 1000), _span("prefill", 100), values["step_ms"] * 1000.0 or None)
+    return run, times, values
 
 
 @app.cell
-def _(every_record, review_data, values):
-    setting = review_data.setting_of(values, every_record)
-    return (setting,)
-
-
-@app.cell
-def _(controls, mo, preset, review_view, setting):
-    mo.vstack([mo.md("## What it saves: the account of a step"), review_view.control_panel(controls, preset, setting)])
-    return
-
-
-@app.cell
-def _(UnmeasuredError, mo, page, review_charts, review_data, setting):
+def _(run, times):
     try:
-        _parts = review_data.parts_table(setting)
-        _drawn = [review_charts.parts(_parts.to_dict("records"), review_data.step_length_us(setting))]
-    except UnmeasuredError:
-        _drawn = []
-    _said = [review_data.account_sentence(setting), review_data.times_note(setting)]
-    mo.vstack([*_drawn, *(page.sentence(text) for text in _said if text)])
-    return
-
-
-@app.cell
-def _(NOT_IN_THE_ACCOUNT, mo, page, review_data, review_html, setting, values):
-    contexts = review_data.contexts_table(setting)
-    mo.vstack(
-        [
-            mo.Html(review_html.contexts(contexts.to_dict("records"), setting.max_seq_len)),
-            page.downloads(contexts, "c128a-account", values),
-            mo.accordion({"What the account leaves out": mo.md("\n".join(f"- {note}" for note in NOT_IN_THE_ACCOUNT))}),
-        ]
+        _account = step.prefill_step(run, times)
+        _us, _positions = step.saved_us(_account), sum(step.saved_us(_account, "positions").values())
+        _gain, _length = step.gain(run, sum(_us.values())), run.step_us(run.pflops.value)
+    except step.NoAccountError as refused:
+        _why = f"No account at this setting: {refused}. A time is read between measured points, never beyond them."
+        mo.stop(True, page.sentence(_why))
+    _rows = _account.assign(name=_account["form"].map(FORM), part=_account["kernel"], value=_account["us"])
+    _rows["tip"] = [f"{row.launches} × {row.us_a_launch:,.2f} µs, {row.basis}" for row in _rows.itertuples()]
+    _ends = _rows.groupby("name", sort=False)["us"].sum().reset_index()
+    _ends["label"] = [f"{us:,.0f} µs, {us / _length:.2%} of the step" for us in _ends["us"]]
+    _look = {"styles": {"builder": theme.Style(theme.ORANGE), "combine": BLUE}, "axis": forms.Axis("µs a step")}
+    _text, _inside = "Microseconds a step, by form and kernel", _gain.low <= step.REPORTED_GAIN <= _gain.high
+    page.stack(
+        forms.bars(_rows, stack=True, totals=_ends, description=_text, **_look),
+        page.sentence(
+            f"A {run.model} step of {run.tokens:,} tokens at {run.max_seq_len:,} saves **{sum(_us.values()):,.0f} µs** "
+            f"of {_length / 1000:,.0f} ms ({'as given' if run.measured_step_us else 'estimated'}): "
+            f"{_us['combine']:,.0f} µs in the combine, {_us['builder']:,.0f} µs in the builder. That is "
+            f"**{_gain.value:.2%} more tokens per second**, {_gain.low:.2%} to {_gain.high:.2%} over the assumptions; "
+            f"the reported {step.REPORTED_GAIN:.1%} lies {'inside' if _inside else 'outside'}. Rows derived **from "
+            f"positions** need no prefill rows of the builder, and would save {_positions:,.0f} µs."
+        ),
     )
     return
 
 
 @app.cell
-def _(findings, mo, review_view):
-    mo.vstack([review_view.block(f) for f in findings if f.claim.subject == "costs"], gap=2.5)
+def _(run, times, values):
+    _rows = []
+    for _context in sorted({*CONTEXTS, run.max_seq_len}):
+        _at = replace(run, max_seq_len=_context)
+        try:
+            for _form in ("adaptive", "positions"):
+                _us = step.saved_us(step.prefill_step(_at, times), _form)
+                _gain = step.gain(_at, sum(_us.values()))._asdict()
+                _rows.append({"context": _context, "form": FORM[_form], "width": _at.width, **_us, **_gain})
+        except step.NoAccountError as _refused:
+            _rows.append({"context": _context, "why": f"{_refused}"})
+    _columns = ["context", "form", "width", "builder", "combine", "low", "value", "high", "why"]
+    _table = pd.DataFrame(_rows, columns=_columns)
+    _drawn = _table[_table["why"].isna()].assign(kind=lambda rows: rows["form"])
+    _drawn["name"] = [f"{row.context:,}, {row.form}" for row in _drawn.itertuples()]
+    _drawn["label"] = [f"{row.value:.2%}, {row.builder + row.combine:,.0f} µs saved" for row in _drawn.itertuples()]
+    _claimed = pd.DataFrame({"at": [step.REPORTED_GAIN], "label": [f"reported {step.REPORTED_GAIN:.1%}"]})
+    _look = {"axis": forms.Axis("more tokens per second", unit="percent"), "rules": _claimed, "row_height": 28}
+    _styles, _text = {name: STYLE[name] for name in ("adaptive width", "from positions")}, "The gain by context"
+    _most = _drawn[_drawn["kind"] == "adaptive width"].sort_values("value")[["value", "context"]].to_dict("records")
+    _adaptive = (
+        f"The adaptive width gains most at {_most[-1]['context']:,} tokens, {_most[-1]['value']:.2%}, and least at "
+        f"{_most[0]['context']:,}, {_most[0]['value']:.2%}."
+        if _most
+        else ""
+    )
+    _missing = " ".join(f"{row.context:,} tokens: {row.why}." for row in _table[_table["why"].notna()].itertuples())
+    page.stack(
+        forms.spans(_drawn, styles=_styles, description=_text, **_look) if len(_drawn) else None,
+        page.sentence(f"The same step at other contexts. {_adaptive} {_missing}"),
+        page.downloads(_table, "c128a-account", values),
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(run):
+    _at = [("from_rows_fixed", CAPACITY), ("from_rows_adaptive", 256)]
+    _here, _released = (
+        " and ".join(f"{step.times_of(name).at('combine', form, 'prefill', 8192, 32_768, w).us:.1f}" for form, w in _at)
+        for name in ("recorded", "elsewhere")
+    )
+    _left_out = f"""
+    - Every tensor-parallel rank combines all tokens of the step: combine times are not divided by the number of cards.
+    - Kernel times are those of one H200 with a warm L2 cache; on another card kernels and step get faster together. The
+      pull request may have run on another card: NVIDIA's Dynamo recipe caps V4-Pro on eight H200 at 86,016 tokens.
+    - The step estimate counts the matrix products of the active parameters ({step.MODELS[run.model].source}). Attention
+      over the context and communication make a real step longer, and every share smaller.
+    - Nothing overlaps: a kernel that runs beside another one saves less than its own time.
+    - The combine recorded here is this repository's own form: {_here} µs at fixed and adaptive width, for 8,192 tokens
+      at 32,768. The released kernel took {_released} µs (figures from elsewhere, which can be chosen above).
+    """
+    page.stack(
+        mo.accordion({"What the account leaves out": mo.md(_left_out)}),
+        mo.md("""
+        Try: choose the context 524,416, from which every row has the full width, and the saving is gone. Then go back
+        to 32,768 and set the throughput to 400 TFLOP/s, from 300 to 500. A slower server takes longer for the same
+        step, so the same microseconds are a smaller share of it, and two verdicts below turn.
+
+        ## What it saves: the claims
+
+        With the account in hand, look at the five claims about time. The report explains the gain by the loop in
+        decode; the first of them asks whether the time was there at all.
+        """),
+    )
     return
 
 
 @app.cell
-def _(claims, findings, mo, review_html, setting):
-    _run = f"{setting.model.name}, {setting.tokens:,} tokens a step at {setting.max_seq_len:,}"
-    _heading = f"Review of vLLM PR #50004 ({_run}; times {setting.times.title})"
-    _text = claims.markdown(findings, _heading)
-    mo.vstack(
-        [
-            mo.md("## The review on one page\n\nPrinting this page prints this table alone."),
-            mo.Html(review_html.closing(findings, _heading)),
-            mo.hstack(
-                [mo.download(_text.encode(), "review-pr50004.md", mimetype="text/markdown", label="Markdown")],
-                justify="start",
-            ),
-            mo.accordion({"The same as Markdown, to copy into a review": mo.md(f"````markdown\n{_text}````")}),
-        ]
+def _(moved, run):
+    _rows = moved["where"].facts["rows"].rename(columns={"saved_us": "value", "step": "part"})
+    _rows["name"] = _rows["part"] + ": " + _rows["kernel"]
+    _rows["label"] = [f"{us:,.1f} µs" if us < 100 else f"{us:,.0f} µs" for us in _rows["value"]]
+    _styles = {"decode": theme.Style(theme.ORANGE), "prefill": BLUE}
+    block(
+        moved["where"],
+        forms.bars(_rows, styles=_styles, legend=False, description="Microseconds saved a step, by kernel"),
+        f"Microseconds saved a step at 32,768 tokens; attention and combine count "
+        f"{step.MODELS[run.model].c128a_layers} layers. What attention saves, 0.04 µs a layer, is noise.",
+    )
+    return
+
+
+@app.cell
+def _(moved, run):
+    _claimed = pd.DataFrame({"at": [step.REPORTED_GAIN], "label": [f"reported {step.REPORTED_GAIN:.1%}"]})
+    _look = {"styles": STYLE, "legend": False, "axis": forms.Axis("gain", unit="percent"), "rules": _claimed}
+    _text = "The range of the gain that the assumptions leave, beside the reported one"
+    _said = "A bar is the range that the assumptions leave, the diamond their chosen values."
+    _blocks = []
+    for _found in (moved["throughput"], moved["first_token"]):
+        _rows = pd.DataFrame(_found.facts.get("rows", []), columns=["form", "low", "value", "high"])
+        _rows = _rows.assign(name=_rows["form"].map(FORM), kind=_rows["form"].map(FORM))
+        _shown = forms.spans(_rows, description=_text, **_look) if _found.facts else None
+        _blocks.append(block(_found, _shown, f"{run}, {run.step_us(run.pflops.value) / 1000:,.0f} ms. {_said}"))
+    mo.vstack(_blocks, gap=1.5)
+    return
+
+
+@app.cell
+def _(moved):
+    _rows = moved["long"].facts["rows"].rename(columns={"kernel": "name", "us": "value"})
+    _rows["part"], _rows["label"] = _rows["form"].map(FORM), _rows["value"].map("{:,.1f} µs".format)
+    _styles = {name: STYLE[name] for name in ("fixed width", "adaptive width")}
+    block(
+        moved["long"],
+        forms.bars(_rows, styles=_styles, description="One launch at the longest context, by width"),
+        "One launch at 1,048,576 tokens and 8,192 rows: there is nothing to save.",
+    )
+    return
+
+
+@app.cell
+def _(moved):
+    _rows = moved["regression"].facts["rows"].reset_index(drop=True)
+    _rows["batch"] = [f"{row.decode:,} decode, {row.prefill:,} prefill" for row in _rows.itertuples()]
+    _rows["batch"] = _rows["batch"].str.replace("^0 decode, |, 0 prefill$", "", regex=True)
+    _rows["tip"] = [f"{row.batch} at {row.max_seq_len:,} tokens: {row.ratio:.3f}" for row in _rows.itertuples()]
+    _look = {"x_axis": forms.Axis("adaptive over fixed time", log=10), "rules": pd.DataFrame({"at": [1.0]})}
+    block(
+        moved["regression"],
+        forms.points(_rows, x="ratio", y="batch", description="Adaptive over fixed time, by batch", **_look),
+        f"Each point is one of {len(_rows)} measured cells of the builder; right of the dashed line it is slower.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(findings, run, times):
+    _text = markdown(findings, f"Review of vLLM PR #50004 ({run}; times {times.title})")
+    page.stack(
+        mo.md("## The review on one page\n\nPrinting this page prints this table alone."),
+        mo.Html(f'<div class="review-closing">{mo.md(_text.replace("| ---", "| :---")).text}</div>'),
+        mo.download(_text.encode(), "review-pr50004.md", mimetype="text/markdown", label="Markdown"),
+        mo.accordion({"The same as Markdown, to copy into a review": mo.md(f"````markdown\n{_text}````")}),
+        page.command("pytest tests/account", "The tests that hold each verdict to its facts:"),
     )
     return
 

@@ -18,53 +18,171 @@ import marimo
 __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="Is my deployment safe?", html_head_file="head.html")
 
+with app.setup:
+    import re
 
-@app.cell
-def _():
     import marimo as mo
+    import pandas as pd
 
-    import c128a.deployment as cli
-    from c128a import records
-    from c128a.deployment import findings as serving
-    from c128a.deployment import serve as serve_args
-    from c128a.deployment import step_cost
-    from c128a.ui import deployment_data, deployment_view, page, state
+    from c128a.account.step import MODELS, step_costs
+    from c128a.case import COMPRESS_RATIO, PRESETS
+    from c128a.deployment import check, command
+    from c128a.deployment.findings import CONSUMER_NAMES, GRAPH_NAMES, POLICY_NAMES, width_list
+    from c128a.deployment.releases import RELEASES, release_of
+    from c128a.deployment.serve import read_serve_line
+    from c128a.layout import LAYOUTS, human_bytes
+    from c128a.show import forms, page, theme
+    from c128a.width import sequence_range
 
-    return cli, deployment_data, deployment_view, mo, page, records, serve_args, serving, state, step_cost
+    OWN = "own"  # in place of a release: a builder with a layout and a policy of its own
+    BUILDERS = {**{release.name: f"vLLM {release.name}" for release in RELEASES}, OWN: "a builder of your own"}
+    # Arguments of check, which a command line gives too, and their names in the address.
+    NAMES = {"release": "release", "max_model_len": "model_len", "max_num_batched_tokens": "batch"}
+    NAMES |= {"max_num_seqs": "seqs", "num_speculative_tokens": "spec", "block_size": "block"}
+    NAMES |= {"graph": "graph", "consumer": "consumer", "batch_invariant": "invariant"}
+    # Sign, word, and kind of callout.
+    LEVELS = {
+        "danger": ("✖", "Danger", "danger"),
+        "warning": ("▲", "Warning", "warn"),
+        "info": ("●", "Good to know", "info"),
+        "safe": ("✔", "Nothing dangerous", "success"),
+        "unknown": ("?", "Not enough read to say", "warn"),
+    }
+
+    class Widths:
+        """A field of the address: widths in columns with commas between them; empty where no list is given."""
+
+        default = ""
+
+        def parse(self, text: str) -> str:
+            """The list in one form; raises ValueError for anything but a few multiples of 128."""
+            short = re.fullmatch(r"\s*([0-9]{1,6}(\s*,\s*[0-9]{1,6}){0,127}\s*)?", text)
+            widths = {int(width) for width in text.split(",") if width.strip()} if short else {0}
+            if any(not width or width % 128 for width in widths):
+                raise ValueError("it must be widths in columns, multiples of 128 with commas between them")
+            return ",".join(map(str, sorted(widths)))
 
 
-@app.cell
-def _(deployment_data, mo, page, state):
-    fields = deployment_data.fields()
-    opened, notes = state.read(page.address(), fields)
-    # `start` is what the controls open with: the address, then each preset, then each pasted line. `latest` is what
+@app.cell(hide_code=True)
+def _():
+    _shared = page.shared_fields()
+    fields = {name: _shared[name] for name in ("preset", "model_len", "seq", "ratio", "layout", "policy")}
+    fields |= {
+        "release": page.Choice("0.30.0", tuple(BUILDERS)),
+        "batch": page.Integer(8192, 1, 1_048_576),
+        "seqs": page.Integer(512, 1, 65_536),
+        "spec": page.Integer(0, 0, 64),
+        "block": page.Choice(256, (128, 256, 512, 1024)),
+        "graph": page.Choice("full", tuple(GRAPH_NAMES)),
+        "consumer": page.Choice("flashmla_sm90", tuple(CONSUMER_NAMES)),
+        "capacity": page.Integer(0, 0, 65_536),
+        "warm": Widths(),
+        "invariant": page.Choice("no", ("no", "yes")),
+    }
+    opened, problems = page.read(page.address(), fields)
+    # `start` is what the controls open with: the address, then each preset, pasted line and click. `latest` is what
     # they hold now, in a plain dict: a pasted line is laid over it, and reading it must not rebuild the text area.
     get_start, set_start = mo.state(opened)
     get_pasted, set_pasted = mo.state(None)
     latest = dict(opened)
-    return fields, get_pasted, get_start, latest, notes, opened, set_pasted, set_start
+    place = page.clickable(lambda mark: set_start({**latest, "release": mark["release"], "graph": mark["graph"]}))
+    return fields, get_pasted, get_start, latest, place, problems, set_pasted, set_start
 
 
-@app.cell
-def _(deployment_data, latest, opened, page, set_start):
-    preset = page.preset_menu(opened["preset"], lambda name: set_start(deployment_data.apply_preset(latest, name)))
+@app.cell(hide_code=True)
+def _(found, values):
+    _lead = "{} **{}.** ".format(*LEVELS[found.verdict]) + page.user_text(found.sentence)
+    page.header("06_deployment", "Is my deployment safe?", _lead, values)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## What you need to know
+
+    A C128A layer stores one **compressed entry** for every 128 tokens. Before each step a **builder** writes an
+    **index row** for every token of the batch: where in the KV cache the entries lie that this token attends to. The
+    **width** is how many columns of a row a step uses. The **capacity** is how many the buffer has, enough for the
+    longest sequence of the model. The **row stride** is the distance from one row to the next: **packed** rows lie one
+    width apart, **pitched** rows one capacity apart. A **CUDA graph** replays a recorded step with the numbers of the
+    recording, the row stride among them.
+
+    A deployment is dangerous where two of these do not fit together. Often no error tells you: some requests simply
+    read the entries of others.
+
+    ## What do you serve with?
+
+    Set it here, or paste your `vllm serve` line, compose file or Kubernetes manifest into the box under the controls.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def _(get_start, latest, set_start):
+    def _choose(name):
+        named = PRESETS[name].values if name in PRESETS else {}
+        set_start({**latest, **{key: value for key, value in named.items() if key in latest}, "preset": name})
+
+    preset = page.preset_menu(get_start()["preset"], _choose)
     return (preset,)
 
 
-@app.cell
-def _(deployment_data, latest, mo, serve_args, set_pasted, set_start):
+@app.cell(hide_code=True)
+def _(fields, get_start):
+    _start = get_start()
+
+    def _menu(label, names, name):
+        options = {text: key for key, text in names.items()}
+        return mo.ui.dropdown(options, value=names[_start[name]], label=label, full_width=True)
+
+    def _number(label, name):
+        field = fields[name]
+        return mo.ui.number(field.least, field.most, step=1, value=_start[name], label=label, full_width=True)
+
+    controls = mo.ui.dictionary(
+        {
+            "release": _menu("Release", BUILDERS, "release"),
+            "graph": _menu("CUDA graphs", GRAPH_NAMES, "graph"),
+            "consumer": _menu("Decode kernel", CONSUMER_NAMES, "consumer"),
+            "layout": _menu("Row layout", {name: name for name in LAYOUTS}, "layout"),
+            "policy": _menu("Width policy", POLICY_NAMES, "policy"),
+            "model_len": _number("Model length (tokens)", "model_len"),
+            "batch": _number("Batch tokens", "batch"),
+            "seqs": _number("Sequences", "seqs"),
+            "spec": _number("Speculative tokens", "spec"),
+            "block": _menu("KV block", {size: f"{size:,} tokens" for size in fields["block"].options}, "block"),
+            "seq": _number("Context, typically (tokens)", "seq"),
+            "capacity": _number("Capacity (columns; 0: as needed)", "capacity"),
+            "warm": mo.ui.text(_start["warm"], label="Warmed widths", placeholder="128, 256, 512", full_width=True),
+            "invariant": mo.ui.checkbox(_start["invariant"] == "yes", label="Batch-invariant results"),
+        }
+    )
+    return (controls,)
+
+
+@app.cell(hide_code=True)
+def _(fields, latest, set_pasted, set_start):
     def _paste(text):
         if not text.strip():
             set_pasted(None)
             return
         try:
-            _line = serve_args.read_serve_line(text)
-        except ValueError as error:
-            set_pasted(str(error))
+            line = read_serve_line(text)
+        except (ValueError, RecursionError, OverflowError) as wrong:
+            set_pasted(str(wrong))
             return
-        _values, _told = deployment_data.apply_line(latest, _line)
-        set_start(_values)
-        set_pasted((_line, _told))
+        start, unread = {**latest, "preset": "free"}, [f"{option}: {why}" for option, why in line.unread.items()]
+        for argument, value in {**line.assumed, **line.values}.items():
+            if argument in NAMES:  # the others, of the model and its draft, go to check as they are
+                text = {"True": "yes", "False": "no"}.get(str(value), str(value))
+                try:
+                    text = release_of(text).name if argument == "release" else text
+                    start[NAMES[argument]] = fields[NAMES[argument]].parse(text)
+                except ValueError as wrong:
+                    unread.append(f"{line.sources.pop(argument, argument)}: {wrong} on this page")
+        set_start(start)
+        set_pasted((line, unread))
 
     line_area = mo.ui.text_area(
         placeholder="vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --max-num-batched-tokens 8192 …",
@@ -76,176 +194,359 @@ def _(deployment_data, latest, mo, serve_args, set_pasted, set_start):
     return (line_area,)
 
 
+@app.cell(hide_code=True)
+def _(controls, fields, latest, preset):
+    # A field that was emptied is None, and changes nothing.
+    values = {**latest, **{name: value for name, value in controls.value.items() if value is not None}}
+    values |= {"preset": preset.value, "invariant": "yes" if controls.value["invariant"] else "no"}
+    typed_problems = []
+    try:
+        values["warm"] = fields["warm"].parse(values["warm"])
+    except ValueError as _wrong:
+        typed_problems.append(f"warm is {values['warm']}; {_wrong}. Shown: .")
+        values["warm"] = ""
+    latest.update(values)
+    return typed_problems, values
+
+
+@app.cell(hide_code=True)
+def _(controls, line_area, preset):
+    _rows = [("release", "graph", "consumer"), ("model_len", "batch", "seqs"), ("spec", "block", "seq")]
+    _rows += [("capacity", "warm", "invariant")]
+    _rows[1:1] = [("layout", "policy")] if controls["release"].value == OWN else []
+    _lines = [mo.hstack([controls[name] for name in row], widths="equal", align="end", gap=1.5) for row in _rows]
+    mo.vstack([page.panel(*_lines, [preset]), line_area], gap=1)
+    return
+
+
+@app.cell(hide_code=True)
+def _(get_pasted, problems, typed_problems, values):
+    # What was not read of a pasted command could change the verdict; so could a command that was not read at all.
+    _pasted = get_pasted()
+    _line, _unread = _pasted if isinstance(_pasted, tuple) else (None, [])
+    _unread = ["the pasted command was not read"] if isinstance(_pasted, str) else _unread
+    arguments = {argument: values[name] for argument, name in NAMES.items()}
+    arguments |= {"capacity": values["capacity"] or None, "batch_invariant": values["invariant"] == "yes"}
+    if values["release"] == OWN:
+        arguments |= {"release": None, "layout": values["layout"], "policy": values["policy"]}
+    if _line:
+        arguments |= {name: value for name, value in _line.values.items() if name not in NAMES}
+    arguments["warmup_widths"] = [int(width) for width in values["warm"].split(",")] if values["warm"] else None
+    _problems = [problem.replace("Shown: .", "Shown: no list.") for problem in [*problems, *typed_problems]]
+    try:
+        found = check(**arguments, unread=_unread)
+    except ValueError as _wrong:  # a list with widths beyond these buffers
+        _problems.append(f"{_wrong}. Shown: no list.")
+        arguments["warmup_widths"] = None
+        found = check(**arguments, unread=_unread)
+
+    def _listed(title, texts):
+        return mo.md("\n".join([f"**{title}**\n", *(f"- {page.user_text(text)}" for text in texts or ["nothing"])]))
+
+    _told = None
+    if isinstance(_pasted, str):
+        _told = page.alarm(f"**The command line was not read.** {page.user_text(_pasted)}")
+    elif _line:
+        _told = page.columns(
+            _listed("Read", list(_line.sources.values())),
+            _listed("Not read, without a meaning here", _line.not_read),
+            _listed("To settle by hand", _line.notes),
+        )
+    page.stack(page.notes(_problems), _told, gap=1)
+    return arguments, found
+
+
+@app.cell(hide_code=True)
+def _(found):
+    _sign, _word, _kind = LEVELS[found.verdict]
+    _text = f"**{_word}.**"
+    if found.verdict in ("danger", "warning"):
+        _first = found.findings[0]
+        _setting = page.user_text(_first.setting)
+        _text = f"**{_word}: {page.user_text(_first.title)}.** What avoids it: {_setting}"
+    _levels = [finding.severity for finding in found.findings]
+    _counts = ", ".join(f"{level}: {_levels.count(level)}" for level in dict.fromkeys(_levels)) or "none"
+    _text += f" Findings: {_counts.replace('info', 'good to know')}."
+    if found.unread:
+        _unread = "\n".join(f"- {page.user_text(why)}" for why in found.unread)
+        _text += f" Not read, and it could change the verdict:\n\n{_unread}"
+    if found.verdict == "danger":
+        _verdict = page.alarm(_text)
+    else:
+        _callout = mo.callout(mo.md(f"{_sign} {_text}"), kind=_kind)
+        _verdict = mo.Html(f'<div role="status">{_callout.text}</div>')  # so that a screen reader says it
+    _setup, _widths = found.setup, found.widths
+    _reach = width_list(_widths) if len(_widths) <= 8 else f"{_widths[0]:,} to {_widths[-1]:,}"
+    _longest, _batch = f"{_setup.longest_sequence:,}", f"{_setup.max_num_batched_tokens:,}"
+    _released = f"the released builder: {human_bytes(found.released_bytes)}"
+    _stats = [
+        mo.stat(f"{found.capacity:,} columns", label="Capacity", caption=f"sequences of up to {_longest} tokens"),
+        mo.stat(f"{len(_widths):,}", label="Widths", caption=f"{_reach} columns"),
+        mo.stat(f"{_setup.decode_rows:,} at most", label="Decode rows", caption=f"{_batch} tokens in a batch"),
+        mo.stat(human_bytes(found.reserved_bytes), label="Buffers", caption=_released),
+    ]
+    mo.vstack([_verdict, mo.hstack(_stats, widths="equal", gap=1)], gap=1)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## What applies to it?
+
+    A **danger** means wrong results, a refused start or a write outside the buffer. A **warning** is right today, but
+    makes requests wait, breaks a promise, or becomes a danger when one more setting changes. Each finding names the
+    setting that avoids it. The incident numbers are those of `docs/incidents.md`, which names a test for each.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def _(found, values):
+    # Where another page shows what a finding is about: page, link text, settings beside the shared ones.
+    _moving = ("02_layout", "See the rows move", {"layout": "packed"})
+    _pages = dict.fromkeys(("moving-rows", "packed-outside-graphs", "one-row"), _moving)
+    _pages["stale-columns"] = ("02_layout", "See the old bytes", {"layout": "pitched"})
+    _pages["rows-not-contiguous"] = ("02_layout", "See the gaps", {"layout": "pitched"})
+    _pages["capacity-too-small"] = ("01_width", "See the width and the capacity", {})
+    _lengths = ("01_width", "See the widths and their lengths", {})
+    _pages |= dict.fromkeys(("uncovered-widths", "capacity-not-power-of-two"), _lengths)
+    _pages["full-width"] = ("04_timing", "See what it costs", {})
+
+    def _card(finding):
+        sign, word, kind = LEVELS[finding.severity]
+        title, why, setting = map(page.user_text, (finding.title, finding.why, finding.setting))
+        incident = f" · incident {finding.incident}" if finding.incident else ""
+        if finding.code in _pages:
+            name, text, settings = _pages[finding.code]
+            why += f" [{text}]({page.link(name, {**values, **settings}, only=page.shared_fields())})"
+        return mo.callout(mo.md(f"{sign} **{word}: {title}**{incident}\n\n{why}\n\n**Setting:** {setting}"), kind=kind)
+
+    _grave = [_card(finding) for finding in found.findings if finding.severity != "info"]
+    _light = [_card(finding) for finding in found.findings if finding.severity == "info"]
+    _pairs = [page.columns(*_light[at : at + 2], gap=1) for at in range(0, len(_light), 2)]
+    page.stack(*_grave, *_pairs, gap=1)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Which releases would be safe?
+
+    The same sizes and the same decode kernel in each release, with each kind of CUDA graphs. **Full** graphs record the
+    decode attention too; **piecewise** graphs leave it out, so that each launch takes the row stride of its step. Guess
+    before you look: a graph replays the row stride of its recording. Which release must go wrong, and with which
+    graphs? A click on a cell sets both.
+    """)
+    return
+
+
 @app.cell
-def _(deployment_data, fields, get_start, mo, page, serving):
-    _start = get_start()
+def _(arguments, found, place, values):
+    _cells = []
+    for _release in [release.name for release in RELEASES] + [OWN] * (values["release"] == OWN):
+        for _graph, _mode in GRAPH_NAMES.items():
+            _builder = {} if _release == OWN else {"release": _release, "layout": None, "policy": None}
+            _answer = check(**{**arguments, **_builder, "graph": _graph})
+            _titles = [finding.title for finding in _answer.findings if finding.severity != "info"]
+            _here = "▸ " if (_release, _graph) == (values["release"], values["graph"]) else ""
+            _label = f"{_here}{LEVELS[_answer.verdict][0]} {_answer.verdict}"
+            _tip = f"{BUILDERS[_release]}, {_mode}: {'; '.join(_titles) or 'nothing dangerous'}"
+            _cells.append((_release, _graph, BUILDERS[_release], _mode, _answer.verdict, _label, _tip))
+    _cells = pd.DataFrame(_cells, columns=["release", "graph", "builder", "mode", "kind", "label", "tip"])
+    _picture = forms.matrix(
+        _cells,
+        row="builder",
+        column="mode",
+        styles={level: theme.SEVERITIES[level] for level in ("danger", "warning", "safe")},
+        click=("release", "graph"),
+        cell_height=30,
+        description="Verdict for each release and each kind of CUDA graphs",
+    )
+    _column = _cells[(_cells["graph"] == values["graph"]) & (_cells["release"] != OWN)]
+    _bad = ", ".join(_column[_column["kind"] == "danger"]["release"])
+    _release = found.setup.release
+    _history = f" vLLM {_release.name}: {_release.change}, {_release.outcome}." if _release else ""
+    _setting = f"{GRAPH_NAMES[values['graph']]} and {CONSUMER_NAMES[values['consumer']]}"
+    _sentence = page.sentence(
+        f"▸ marks your settings. With {_setting}, dangerous among {len(_column)} releases: **{_bad or 'none'}**."
+        f"{_history} *Try: FlashInfer on SM120 as the decode kernel. Before vLLM 0.33.0 it may read beyond the end of "
+        "a row; see which graphs help.*"
+    )
+    page.stack(page.shown(place, _picture), _sentence)
+    return
 
-    def _menu(label, names, name):
-        return mo.ui.dropdown({text: key for key, text in names.items()}, value=names[_start[name]], label=label)
 
-    def _number(label, name):
-        return page.token_input(_start[name], label=label, least=fields[name].least, most=fields[name].most)
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## How much memory do the rows take?
 
-    controls = mo.ui.dictionary(
+    The released builder reserves a full row for every token of a batch twice: once as decode, once as prefill. But a
+    step has few decode rows: one for each sequence, and one more for each speculative token. The builder of this
+    package reserves only those, and the first of them shares the last prefill row, because no step needs both.
+    """)
+    return
+
+
+@app.cell
+def _(found):
+    _setup = found.setup
+    # Without lens and request ids, which are thousands of times smaller.
+    _rows = [buffer for buffer in found.buffers if buffer.columns > 1]
+    _bytes = [("this package", buffer.name, buffer.bytes) for buffer in _rows]
+    _bytes += [("released", buffer.name, buffer.released_bytes) for buffer in _rows]
+    _bytes = pd.DataFrame(_bytes, columns=["name", "part", "value"])
+    _bytes["label"] = _bytes["value"].map(human_bytes)
+    _bytes["tip"] = _bytes["name"] + ", " + _bytes["part"] + ": " + _bytes["label"]
+    _totals = _bytes.groupby("name", sort=False)["value"].sum().map(human_bytes).rename("label").reset_index()
+    _ours, _released = _totals["label"]
+    _inks = {"decode rows": theme.Style(theme.ORANGE, ink="#000000"), "prefill rows": theme.CELLS["pad (−1)"]}
+    _picture = forms.bars(
+        _bytes, stack=True, totals=_totals, styles=_inks, description="Bytes of the index rows, by builder and buffer"
+    )
+    _sentence = page.sentence(
+        f"The released builder holds **{_released}**: {_setup.max_num_batched_tokens:,} rows of {found.capacity:,} "
+        f"columns for decode, and as many for prefill. A step has at most {_setup.decode_rows:,} decode rows, so "
+        f"{'there is nothing to save' if _ours == _released else f'**{_ours}** are enough'}. *Try: 3 speculative "
+        "tokens. The decode rows of this package grow fourfold, until there are as many as tokens in a batch.*"
+    )
+    page.stack(_picture, _sentence)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Which widths can occur?
+
+    The longest sequence of a batch decides the width of all its rows. Warm up every width that can occur before the
+    first request, and where your layout needs it capture a graph for each: the first batch that meets a missing one has
+    to wait.
+    """)
+    return
+
+
+@app.cell
+def _(found, values):
+    _listed = found.setup.warmup_widths
+    _rows = []
+    for _width in sorted({*found.widths, *(_listed or ())}):
+        _first, _last, _kind = None, None, "never chosen"
+        if _width in found.widths:
+            _first, _last = sequence_range(_width, COMPRESS_RATIO, found.capacity, policy=found.setup.policy)
+            _kind = "can occur" if _listed is None else "listed" if _width in _listed else "missing from your list"
+        _rows.append((_width, _first, _last, _kind))
+    widths = pd.DataFrame(_rows, columns=["width", "first", "last", "status"])
+    widths = widths.astype({"first": "Int64", "last": "Int64"})
+
+    _shown = widths if len(widths) <= 12 else pd.concat([widths[:6], widths[-6:]])
+    _start = 64  # tokens: a log axis has no 0
+    _spans = pd.DataFrame({"low": _shown["first"].fillna(_start).clip(lower=_start), "high": _shown["last"]})
+    _spans["high"], _spans["kind"] = _spans["high"].fillna(_start), _shown["status"]
+    _reach = [
+        "never" if row.status == "never chosen" else f"{row.first:,} to {row.last:,}" for row in _shown.itertuples()
+    ]
+    _spans["name"] = [f"{width:,} columns: {reach}" for width, reach in zip(_shown["width"], _reach, strict=True)]
+    _spans["tip"] = _spans["name"] + " tokens, " + _spans["kind"]
+    _colours = {"can occur": theme.BLUE, "listed": theme.GREEN, "missing from your list": theme.VERMILLION}
+    _picture = forms.spans(
+        _spans,
+        styles={kind: theme.Style(_colours.get(kind, theme.GREY)) for kind in dict.fromkeys(_spans["kind"])},
+        axis=forms.Axis("tokens of the longest sequence, log scale", log=2),
+        rules=pd.DataFrame({"at": [max(values["seq"], _start)], "label": ["typical context"]}),
+        row_height=26,
+        description="For each width the lengths of the longest sequence that lead to it",
+    )
+    _text = f"One width, **{found.widths[0]:,} columns**, in every step: there is one thing to warm up."
+    if len(found.widths) > 1:
+        _full = sequence_range(found.capacity, COMPRESS_RATIO, found.capacity, policy=found.setup.policy)[0]
+        _text = (
+            f"{len(found.widths)} widths can occur. From {_full:,} tokens on it is the capacity, {found.capacity:,}."
+        )
+    if found.setup.policy == "pow2" and found.capacity & (found.capacity - 1):
+        _text += " That is no power of two, and easily forgotten."
+    if _missing := widths[widths["status"] == "missing from your list"]["width"].tolist():
+        _text += f" Your list misses **{width_list(_missing)}**."
+    if len(_shown) < len(widths):
+        _text += f" {len(_shown)} of {len(widths)} are drawn."
+    _try = "*Try: the preset Model length 33,792, then 128, 256, 512 as warmed widths, all powers of two.*"
+    _todo = [(todo.what, width_list(list(todo.values)), todo.why) for todo in found.warm_up]
+    _todo = pd.DataFrame(_todo, columns=["before the first request", "for", "because"])
+    page.stack(_picture, page.sentence(f"{_text} {_try}"), page.table(_todo), gap=1)
+    return (widths,)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## What does a full step cost?
+
+    The builder runs once a step. In a prefill step the **combine** kernel then fills the rows once in each C128A layer,
+    20 in V4-Flash and 31 in V4-Pro; a decode step has no combine. Here is a full batch at your typical context, and at
+    worst, when one of its sequences is as long as the model allows. The times were recorded, or lie between recorded
+    ones; where nothing was measured the table says so.
+    """)
+    return
+
+
+@app.cell
+def _(found, values):
+    costs = step_costs(
+        max_model_len=found.setup.max_model_len,
+        decode_rows=found.setup.decode_rows,
+        prefill_tokens=found.setup.max_num_batched_tokens,
+        policy=found.setup.policy,
+        capacity=found.capacity,
+        released=found.setup.release is not None,
+        typical_len=values["seq"],
+    )
+
+    def _us(value):
+        return "not measured" if pd.isna(value) else f"{value:,.0f} µs" if value >= 100 else f"{value:.1f} µs"
+
+    _decode = costs["step"] == "decode"
+    _table = pd.DataFrame(
         {
-            "release": _menu("Release", deployment_data.RELEASE_NAMES, "release"),
-            "layout": _menu("Row layout", {name: name for name in fields["layout"].options}, "layout"),
-            "policy": _menu("Width policy", serving.POLICY_NAMES, "policy"),
-            "graph": _menu("CUDA graphs", serving.GRAPH_NAMES, "graph"),
-            "consumer": _menu("Decode kernel", serving.CONSUMER_NAMES, "consumer"),
-            "model_len": _number("Model length", "model_len"),
-            "batch": _number("Batch tokens", "batch"),
-            "seqs": _number("Sequences", "seqs"),
-            "spec": _number("Speculative", "spec"),
-            "block": _menu("KV block", {size: f"{size:,} tokens" for size in fields["block"].options}, "block"),
-            "seq": _number("Context", "seq"),
-            "capacity": _number("Capacity", "capacity"),
-            "warm": mo.ui.text(_start["warm"], label="Warmed widths", placeholder="128, 256, 512"),
-            "invariant": mo.ui.checkbox(_start["invariant"] == "yes", label="Batch-invariant results"),
+            "full step": costs["case"] + " " + costs["step"],
+            **{"rows": costs["rows"], "longest sequence": costs["max_seq_len"], "width": costs["width"]},
+            "builder, once": costs["builder_us"].map(_us),
+            "combine, each layer": costs["combine_us"].map(_us).mask(_decode, "none"),
+            **{f"{model}, together": costs[model].map(_us) for model in MODELS},
         }
     )
-    return (controls,)
-
-
-@app.cell
-def _(controls, deployment_data, get_start, latest, preset):
-    values, typed_notes = deployment_data.settle(
-        {**controls.value, "preset": preset.value, "ratio": get_start()["ratio"]}
+    _records = "; ".join(dict.fromkeys(name for text in costs["records"] for name in text.split("; ") if name))
+    _text = f"Source: {_records}." if _records else "Nothing was measured around these sizes."
+    _pair = costs[~_decode & costs["V4-Pro"].notna()]["V4-Pro"].tolist()
+    if len(_pair) == 2:
+        _text = f"In V4-Pro the worst prefill step costs **{_pair[1] / _pair[0]:.1f} ×** the typical one. {_text}"
+    _notes = [f"- {row.case} {row.step}: {row.basis}" for row in costs.itertuples() if row.basis != "measured"]
+    page.stack(
+        page.table(_table, right=list(_table.columns[1:])),
+        page.sentence(f"{_text} *Try: release 0.28.0, whose fixed width makes every step a wide one.*"),
+        mo.md("\n".join(_notes)),
+        gap=1,
     )
-    latest.update(values)
-    return typed_notes, values
+    return (costs,)
 
 
-@app.cell
-def _(page, values):
+@app.cell(hide_code=True)
+def _(costs, found, values, widths):
     page.remember(values)
-    return
-
-
-@app.cell
-def _(records):
-    measured = records.load_all()
-    return (measured,)
-
-
-@app.cell
-def _(cli, deployment_data, get_pasted, measured, step_cost, values):
-    # What was not read of a pasted command could change the verdict; so could a command that was not read at all.
-    pasted = get_pasted()
-    if isinstance(pasted, str):
-        unread = ["the pasted command was not read"]
-    else:
-        unread = [f"{_name}: {_why}" for _name, _why in pasted[0].unread.items()] if pasted else []
-    found = deployment_data.answer(values, unread)
-    costs = step_cost.step_costs(found.setup, measured, typical_len=values["seq"])
-    reproduce = cli.command(found, width=88)
-    return costs, found, pasted, reproduce
-
-
-@app.cell
-def _(found, page, values):
-    page.header("06_deployment", "Is my deployment safe?", page.user_text(found.sentence), values)
-    return
-
-
-@app.cell
-def _(notes, page, typed_notes):
-    page.notes([*notes, *typed_notes])
-    return
-
-
-@app.cell
-def _(controls, deployment_data, deployment_view, line_area, mo, page, preset):
-    def _row(*shown):
-        return mo.hstack(shown, widths="equal", align="center", gap=1.5)
-
-    _own = controls["release"].value == deployment_data.OWN
-    _panel = page.panel(
-        [_row(controls["release"], controls["graph"], controls["consumer"])],
-        [_row(controls["layout"], controls["policy"], mo.md(""))] if _own else [],
-        [_row(controls["model_len"], controls["batch"], controls["seqs"])],
-        [_row(controls["spec"], controls["block"], controls["seq"])],
-        [_row(controls["capacity"], controls["warm"], controls["invariant"])],
-        [mo.hstack([preset, mo.md(deployment_view.help_line(controls["release"].value))], widths=[1, 2], gap=1.5)],
-    )
-    mo.vstack([_panel, line_area], gap=1)
-    return
-
-
-@app.cell
-def _(deployment_view, found, mo, page, pasted):
-    if isinstance(pasted, str):
-        _told = page.alarm(f"The command line was not read. {page.user_text(pasted)}")
-    else:
-        _told = mo.Html(deployment_view.command_line(*pasted)) if pasted else None
-    page.stack(_told, page.notes([f"Not read, and it could change the verdict: {_why}." for _why in found.unread]))
-    return
-
-
-@app.cell
-def _(deployment_view, found, mo, values):
-    _parts = (
-        deployment_view.verdict(found),
-        deployment_view.glance(found),
-        deployment_view.finding_cards(found, values),
-    )
-    mo.vstack([mo.Html(part) for part in _parts], gap=1)
-    return
-
-
-@app.cell
-def _(deployment_view, found, mo, page):
-    page.columns(
-        [
-            mo.vstack(
-                [
-                    mo.md("## Buffers"),
-                    deployment_view.bytes_chart(found),
-                    page.sentence(deployment_view.bytes_sentence(found)),
-                ]
-            ),
-            mo.vstack(
-                [
-                    mo.md("## Reachable widths"),
-                    deployment_view.widths_chart(found),
-                    page.sentence(deployment_view.widths_sentence(found)),
-                ]
-            ),
-        ],
-        widths="equal",
-        gap=2,
-    )
-    return
-
-
-@app.cell
-def _(deployment_view, found, mo):
-    mo.vstack([mo.md("## Before the first request"), mo.md(deployment_view.warm_up_list(found))])
-    return
-
-
-@app.cell
-def _(costs, deployment_data, deployment_view, found, mo, page):
-    mo.vstack(
-        [
-            mo.md("## Cost of a full step"),
-            page.table(deployment_data.COST_COLUMNS, deployment_data.cost_rows(costs), label="Cost of a full step"),
-            page.sentence(deployment_view.cost_sentence(found, costs)),
-        ]
-    )
-    return
-
-
-@app.cell
-def _(deployment_data, found, mo, page, reproduce, values):
+    _columns = ["severity", "incident", "code", "title", "why", "setting"]
+    _findings = pd.DataFrame([[getattr(one, name) for name in _columns] for one in found.findings], columns=_columns)
+    _downloads = [
+        page.downloads(_findings.astype({"incident": "Int64"}), "c128a-findings", values, "findings"),
+        page.downloads(widths, "c128a-deployment-widths", values, "widths"),
+        page.downloads(costs, "c128a-step-costs", values, "costs"),
+    ]
+    _what = "The same in a terminal or in CI; the exit status is 1 where something is dangerous:"
     mo.vstack(
         [
             mo.md("## Take it along"),
-            page.downloads(deployment_data.findings_frame(found), "c128a-findings", values, "findings"),
-            page.downloads(deployment_data.widths_frame(found), "c128a-deployment-widths", values, "widths"),
-            page.command(
-                reproduce, "The same in a terminal or in CI; the exit status is 1 where something is dangerous:"
-            ),
+            mo.hstack(_downloads, justify="start", wrap=True),
+            page.command(command(found, width=88), _what),
         ]
     )
     return

@@ -53,7 +53,7 @@ def test_slider_and_exact_number_move_the_page_and_each_other_and_a_preset_sets_
 def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(sheet):
     sheet.open(PAGE, seq=100_000, model_len=1_000_000)
     for label, role, key, parameter in [
-        ("aligned", "radio", "Space", "policy=aligned"),
+        ("multiple of 128", "radio", "Space", "policy=aligned"),
         ("Model length", "textbox", "ArrowUp", "model_len=1000001"),
         ("Rows a step", "combobox", "ArrowUp", "rows=2048"),
         ("4 (C4A)", "radio", "Space", "ratio=4"),
@@ -69,7 +69,7 @@ def test_an_address_opens_its_state_and_a_link_carries_it_to_the_next_page(sheet
     sheet.open(PAGE, seq=100_000, policy="aligned", rows=32)
     assert sheet.says("At 100,000 tokens a row needs 781 of 8,192 columns and 896 are built")
     assert sheet.says("32 rows of 896 int32 columns are 112 KiB a step")
-    link = sheet.page.get_by_role("link", name="Layout").get_attribute("href")
+    link = sheet.page.get_by_role("link", name="Layout").first.get_attribute("href")
     assert link.startswith("?file=02_layout.py") and "seq=100000" in link and "policy=aligned" in link
 
 
@@ -91,7 +91,7 @@ def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sh
 def test_downloads_hold_the_table_that_is_shown(sheet):
     sheet.open(PAGE, seq=100, model_len=33_792)
     table = pd.read_csv(io.BytesIO(sheet.download("reachable widths CSV")))
-    assert table["width"].tolist() == [128, 256, 384]  # facts.md, incident 15
+    assert table["width"].tolist() == [128, 256, 384]  # 33,792 tokens are 264 entries
     assert table["last"].tolist() == [16_511, 32_895, 33_792]
     held = json.loads(sheet.download("reachable widths JSON"))
     assert held["settings"]["seq"] == 100 and [row["width"] for row in held["rows"]] == [128, 256, 384]

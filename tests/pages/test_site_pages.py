@@ -124,7 +124,7 @@ def test_the_site_is_dark_where_the_reader_asks_for_it(visit, file, ready):
 
 def test_hover_writes_the_values_of_a_chart_out(visit):
     visit.open("01_width.html")
-    strip = visit.page.locator("svg.marks").nth(1)  # which lengths get which width
+    strip = visit.page.locator("svg.marks").nth(2)  # which lengths get which width
     strip.scroll_into_view_if_needed()
     box = strip.bounding_box()
     tip = visit.page.locator("#vg-tooltip-element")
@@ -141,7 +141,7 @@ def test_links_lead_through_the_pages(visit):
     visit.page.wait_for_selector(".c128a-lead")
     assert "70,000 tokens" in visit.page.locator(".c128a-lead").inner_text()
     for link, file in (("As it opens", "01_width"), ("Layout", "02_layout"), ("Review", "05_review")):
-        visit.page.get_by_role("link", name=link, exact=True).click()
+        visit.page.get_by_role("link", name=link, exact=True).first.click()
         visit.page.wait_for_url(f"**/{file}.html")
         visit.page.wait_for_selector(".c128a-lead")
     visit.page.get_by_role("link", name="All pages").click()

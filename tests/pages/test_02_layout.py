@@ -1,0 +1,146 @@
+"""Page 02: clicks, keys and the address choose a cell; rows a frozen reader gets wrong are counted (worked by hand)."""
+
+import io
+import json
+import runpy
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from tests.support.pages import ROOT
+
+PAGE = "02_layout"
+INCIDENT_1 = {"seq": 300_000, "model_len": 1_048_576, "then": 1_048_576}
+pytestmark = pytest.mark.browser
+
+
+def choose(sheet, label):
+    """Choose by keyboard what is labelled so."""
+    sheet.focus(label, role="radio")
+    sheet.press("Space")
+
+
+def enter(sheet, label, number):
+    """Type a number into a field and press Enter."""
+    sheet.focus(label, role="textbox").fill(str(number))
+    sheet.press("Enter")
+
+
+def chart(sheet, number):
+    """The line of memory, the rows, the close view: 0, 1, 2."""
+    return sheet.page.locator("marimo-vega").nth(number)
+
+
+@pytest.mark.parametrize("kind", ["decode", "prefill"])
+@pytest.mark.parametrize("layout", ["fixed", "packed", "pitched"])
+def test_the_kernel_leaves_in_the_buffer_what_the_page_draws(kind, layout):
+    pytest.importorskip("c128a.metadata")
+    page = runpy.run_path(str(ROOT / "notebooks" / f"{PAGE}.py"))
+    setting = {"seq": 20_000, "then": 40_000, "rows": 3, "capacity": 384, "longest": 385 * 128 - 1, "policy": "pow2"}
+    scene = page["scene_of"](layout, SimpleNamespace(**setting, kind=kind, requests="others", reader="capture"))
+    values, _ = page["kernel_buffer"](kind, *scene.builds)
+    assert values.ravel().tolist() == scene.cells["value"].tolist()
+
+
+def test_the_page_opens_with_the_addresses_and_the_verdict(opened):
+    # 128 entries: width 128, of 65,536 / 128 = 512 columns; 3 × 128 and 3 × 512.
+    for part in (
+        "128 of 512 columns",
+        "row 3 starts at 384 when packed and at 1,536 when pitched",
+        "3 of 4 packed rows",
+    ):
+        assert part in opened.lead
+    assert opened.says("row 1 × stride 512 + column 0 = 512 → byte 2,048")
+    assert opened.says("1 mark = 16 columns") and opened.says("Every cell is as drawn above.")
+
+
+def test_downloads_hold_the_marks(opened):
+    table = pd.read_csv(io.BytesIO(opened.download("the marks CSV")))
+    packed = table[table["layout"] == "packed"]
+    assert packed["first"].iloc[0] == 0 and packed["last"].iloc[-1] == 2047
+    first = packed[packed["first"] == 128].iloc[0]
+    assert (first["kind"], first["row"], first["column"], first["first_byte"]) == ("id", 1, 0, 512)
+    whole = json.loads(opened.download("the marks JSON"))
+    assert whole["settings"]["rows"] == 4 and len(whole["rows"]) == len(table)
+
+
+def test_a_click_on_a_mark_shows_its_first_cell_and_a_click_close_up_the_cell_itself(sheet):
+    sheet.open(PAGE, at=0)
+    mark = chart(sheet, 1).locator("[aria-label^='packed: id of this build · flat 128 ']").first
+    mark.click(position={"x": 20, "y": 10})
+    assert sheet.holds("at=128") and sheet.holds("layout=packed")
+    assert sheet.says("row 1 × stride 128 + column 0 = 128 → byte 512")
+    chart(sheet, 2).locator("g.mark-rect.role-mark path").nth(16 + 3).click()
+    assert sheet.holds("at=131")
+    assert sheet.says("row 1 × stride 128 + column 3 = 131 → byte 524")
+    chart(sheet, 0).locator("[aria-label^='pitched: id of this build · flat 1,024 ']").first.click()
+    assert sheet.holds("layout=pitched")
+    assert sheet.says("row 2 × stride 512 + column 0 = 1,024 → byte 4,096")
+    assert sheet.says("RowLayout(4, 128, 512).address(2, 0)")
+
+
+def test_arrow_keys_walk_along_the_memory_and_an_old_cell_names_its_writer_and_its_reader(sheet):
+    sheet.open(PAGE, at=131)
+    sheet.focus("at flat index", role="textbox")
+    sheet.press("ArrowUp")
+    assert sheet.holds("at=132")
+    sheet.press("ArrowDown", times=2)
+    assert (
+        sheet.says("row 1 × stride 128 + column 2 = 130 → byte 520") and "stale." not in sheet.text.split("close up")[1]
+    )
+    enter(sheet, "at flat index", 513)
+    assert sheet.says("it is stale") and sheet.says("takes it for row 1, column 1 (1 × 512 + 1 = 513): wrong")
+
+
+def test_labels_toggle_and_every_choice_changes_the_page_by_keyboard(sheet):
+    sheet.open(PAGE, at=513, kind="prefill")
+    for label, on_cell in [("flat index", "513"), ("(row, column)", "(1′, 1)"), ("byte", "2,052"), ("value", "1")]:
+        choose(sheet, label)
+        texts = chart(sheet, 2).locator("g.mark-text.role-mark text")
+        assert sheet.soon(lambda texts=texts, on_cell=on_cell: on_cell in texts.all_text_contents()), label
+    choices = [("decode", "kind=decode"), ("the same", "requests=same"), ("stride of this build", "reader=now")]
+    choices += [("cache lines", "grid=cache+lines"), ("pitched", "layout=pitched"), ("fixed", "policy=fixed")]
+    for label, parameter in choices:
+        before = sheet.text
+        choose(sheet, label)
+        assert sheet.holds(parameter), label
+        assert sheet.soon(lambda before=before: sheet.text != before), label
+
+
+def test_numbers_and_presets_are_reached_by_keyboard_and_change_the_page(sheet):
+    sheet.open(PAGE)
+    enter(sheet, "Model length", 131072)
+    assert sheet.says("128 of 1,024 columns")
+    enter(sheet, "Longest sequence at capture", 20000)
+    assert sheet.says("A reader captured at 20,000 tokens")
+    sheet.focus("Longest sequence now", role="slider")
+    sheet.press("ArrowRight")
+    assert sheet.says("At 16,512 tokens rows are 256 of 1,024 columns wide")  # 129 entries
+    sheet.focus("Rows", role="combobox").select_option("2")
+    assert sheet.says("row 1 starts at 256 when packed")
+    sheet.focus("Preset", role="combobox").select_option("Model length 33,792")
+    assert sheet.says("At 33,792 tokens rows are 384 of 384 columns wide") and sheet.says("the three are the same")
+
+
+def test_incident_1_and_the_rows_that_come_out_right_by_chance(sheet):
+    sheet.open(PAGE, **INCIDENT_1)
+    assert "3 of 4 packed rows wrong" in sheet.lead
+    choose(sheet, "the same")
+    assert sheet.says("1 of 4 packed rows wrong, 2 right by chance")
+    # Row 1 has 270,000 / 128 = 2,109 entries; at 1 × 8,192 lies row 2, with 195,000 / 128 = 1,523 of them.
+    assert sheet.says("✘ 1,523 ids of row 2, 586 pads") and sheet.says("≈ 1,523 old ids of row 2")
+
+
+def test_a_bad_address_opens_the_default_with_a_note_and_a_short_model_is_an_alarm(sheet):
+    sheet.open(PAGE, rows="99", at="-3", grid="squares")
+    assert "At 16,384 tokens" in sheet.lead
+    assert all(sheet.says(note) for note in ("rows is 99", "at is -3", "grid is squares"))
+    sheet.open(PAGE, seq=1_048_576, model_len=33_792)
+    alarm = sheet.page.get_by_role("alert").first.inner_text()
+    assert "capacity of 384 columns is too narrow for 1,048,576 tokens" in alarm and "8,192" in alarm
+
+
+def test_no_chart_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
+    for look in sheet.every_look(PAGE, first_dark=True):
+        assert sheet.cut_off() == [], look

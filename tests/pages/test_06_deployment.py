@@ -1,0 +1,154 @@
+"""Page 06 in a real browser, and without one."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+PAGE = "06_deployment"
+BOX = "A vllm serve command line"
+CONTROLS = [
+    *[(name, "combobox") for name in ("Release", "CUDA graphs", "Decode kernel", "KV block", "Preset")],
+    *[(name, None) for name in ("Model length", "Batch tokens", "Sequences", "Speculative tokens", "Context")],
+    *[(name, None) for name in ("Capacity", "Warmed widths", "Batch-invariant results", BOX)],
+]
+
+
+def paste(sheet, text):
+    sheet.focus(BOX).fill(text)
+    return sheet.press("Tab")
+
+
+def says(sheet, word):
+    """Whether the opening sentence comes to say this word: it begins with the verdict."""
+    return sheet.soon(lambda: word in sheet.lead)
+
+
+def test_it_opens_safe_with_the_numbers_of_the_default_settings(opened):
+    assert "Nothing dangerous" in opened.lead
+    # A capacity of 2^20 / 128 columns; 8,192 rows of 32 KiB are 256 MiB, 511 decode rows 16 MiB less one row.
+    for number in ("8,192 columns", "512 at most", "272 MiB", "512 MiB", "524,416 to 1,048,703", "incident 4"):
+        assert number in opened.text, number
+    assert opened.page.get_by_role("status").first.get_by_text("Nothing dangerous").count() == 1
+
+
+@pytest.mark.parametrize(("label", "role"), CONTROLS, ids=[label for label, _ in CONTROLS])
+def test_every_control_takes_the_keyboard(opened, label, role):
+    opened.focus(label, role)
+
+
+def test_length_warmed_widths_and_release_are_set_by_keyboard(sheet):
+    sheet.open(PAGE, model_len=16_384)
+    sheet.focus("Model length").select_text()
+    sheet.page.keyboard.type("33792")
+    sheet.press("Tab")
+    assert sheet.says("384 columns: 32,896 to 49,279")  # 257 × 128; 385 × 128 - 1
+    assert sheet.holds("model_len=33792")
+    sheet.focus("Warmed widths").fill("512, 256, 128")
+    sheet.press("Tab")
+    assert sheet.says("misses 384") and sheet.says("512 columns: never") and says(sheet, "Warning")
+    assert sheet.holds("warm=128%2C256%2C512")
+    sheet.focus("Warmed widths").fill("128; 256")
+    sheet.press("Tab")
+    assert sheet.says("warm is 128; 256") and says(sheet, "Nothing dangerous")
+    sheet.focus("Release", "combobox")
+    sheet.press("ArrowUp", times=3)  # 0.30.0 → 0.29.0 → 0.28.0 → 0.27.1
+    assert sheet.holds("release=0.27.1") and says(sheet, "Danger")
+    assert "captured graph" in sheet.page.get_by_role("alert").first.inner_text()
+
+
+def test_a_preset_keeps_the_release_and_a_clicked_cell_keeps_the_sizes(sheet):
+    sheet.open(PAGE, release="0.27.1", preset="len_70000")
+    assert "640 columns" in sheet.text and "danger: 1" in sheet.page.get_by_role("alert").first.inner_text()
+    sheet.focus("Preset", "combobox")
+    sheet.press("ArrowDown")  # the next one is 33,792 tokens
+    assert sheet.holds("preset=len_33792") and sheet.holds("model_len=33792") and "release=0.27.1" in sheet.page.url
+    sheet.page.get_by_label("vLLM 0.29.0, piecewise graphs: nothing dangerous").first.click()
+    assert sheet.holds("release=0.29.0") and sheet.holds("graph=piecewise") and "model_len=33792" in sheet.page.url
+    assert says(sheet, "Nothing dangerous")
+
+
+def test_an_address_opens_its_state_and_what_cannot_be_used_is_told(sheet):
+    sheet.open(PAGE, release="own", layout="packed", policy="pow2", graph="eager", seqs=64, spec=3, model_len=33_792)
+    assert "Packed rows of power-of-two width with no graphs" in sheet.lead
+    assert "256 at most" in sheet.text  # 64 × (1 + 3) decode rows
+    sheet.open(PAGE, release="0.25.0", seqs="many", warm="128;256", block=64, capacity=7680)
+    for said in ("release is 0.25.0", "seqs is many", "warm is 128;256", "block is 64", "incident 3"):
+        assert said in sheet.text, said
+    assert "narrower than the longest sequence" in sheet.page.get_by_role("alert").first.inner_text()
+    sheet.open(PAGE, model_len=16_384, warm="1024")  # beyond a capacity of 128 columns
+    assert "warmup_widths has 1024" in sheet.text
+
+
+def test_a_pasted_line_sets_the_values_and_shows_no_secret(sheet):
+    sheet.open(PAGE, preset="len_70000")
+    image = "docker run vllm/vllm-openai:v0.27.1 --model m --max-model-len 128k --max-num-seqs 64 --enforce-eager"
+    paste(sheet, f"{image} --api-key sesame")
+    for held in ("model_len=128000", "seqs=64", "graph=eager", "release=0.27.1", "preset=free"):
+        assert sheet.holds(held), held
+    assert says(sheet, "Warning")  # packed rows, but no graph holds their stride
+    assert "--max-num-seqs 64" in sheet.text and "--api-key" in sheet.text
+    assert "sesame" not in sheet.text.replace(sheet.page.get_by_label(BOX).input_value(), "")
+    assert "sesame" not in sheet.page.url and "serve" not in sheet.page.url
+    # What the page cannot hold was not read either.
+    for line, why in (
+        ("-dcp 2", "sharded context"),
+        ("--max-num-seqs 100000", "65,536"),
+        ("--block-size 64", "of 128"),
+    ):
+        paste(sheet, f"vllm serve m {line}")
+        assert says(sheet, "Not enough read to say") and sheet.says(why), line
+    paste(sheet, "vllm serve deepseek-ai/DeepSeek-V4.1 --max-num-seqs 8")
+    assert sheet.says("Nothing of this applies to the model") and sheet.says("--model V4.1")
+
+
+HOSTILE = (
+    """<iframe srcdoc='<script>parent.document.title="script"</script>'></iframe>""",
+    """<img src=x onerror='document.title="script"'>""",
+    """[link](javascript:document.title="script") https://example.com""",
+    "$NAME $$x^2$$ **bold** `code`",
+)
+
+
+def test_text_of_a_command_comes_back_as_text_and_one_that_is_not_read_leaves_no_verdict(sheet):
+    sheet.open(PAGE)
+    for text in HOSTILE:
+        for line in (f'vllm serve m --max-model-len "{text}"', f"vllm serve m --max-num-seqs 1 --{text}", text):
+            paste(sheet, line)
+            assert says(sheet, "Not enough read to say"), line
+            assert sheet.page.locator("iframe, img[src=x], marimo-tex, a[href^=javascript]").count() == 0, line
+            paste(sheet, "")
+            assert says(sheet, "Nothing dangerous"), line
+    assert sheet.page.title() != "script"
+    for line, why in (("[" * 50_000, "nested too deeply"), ("vllm serve m --port " + "1" * 70_000, "65,536")):
+        paste(sheet, line)
+        assert sheet.soon(lambda why=why: why in sheet.page.get_by_role("alert").first.inner_text()), why
+        assert says(sheet, "Not enough read to say")
+
+
+def test_downloads_links_and_the_command_hold_what_is_shown(sheet):
+    sheet.open(PAGE, release="0.27.1", seqs=64, model_len=70_000, warm="128")
+    table = sheet.download("findings CSV").decode().splitlines()
+    assert table[0] == "severity,incident,code,title,why,setting"
+    assert [line.split(",")[2] for line in table[1:3]] == ["moving-rows", "uncovered-widths"]
+    held = json.loads(sheet.download("widths JSON"))
+    assert [row["width"] for row in held["rows"]] == [128, 256, 512, 640]
+    assert held["settings"]["release"] == "0.27.1"
+    costs = json.loads(sheet.download("costs JSON"))["rows"]
+    assert [row["max_seq_len"] for row in costs if row["step"] == "prefill"] == [32_768, 70_000]
+    for option in ("python -m c128a.deployment --release 0.27.1", "--max-num-seqs 64", "--warmup-widths 128"):
+        assert option in sheet.text, option
+    for word in ("✖ Danger", "▲ Warning", "● Good to know"):  # by word and shape beside colour
+        assert word in sheet.text, word
+    link = sheet.page.get_by_role("link", name="See the rows move").first
+    href = link.get_attribute("href")
+    assert href.startswith("?file=02_layout.py") and "layout=packed" in href and "model_len=70000" in href
+    link.click()
+    assert sheet.holds("file=02_layout.py")
+
+
+def test_no_chart_is_cut_off_in_any_look(sheet):
+    for look in sheet.every_look(PAGE, first_dark=True, release="own", policy="aligned", warm="128,256,512", spec=3):
+        assert sheet.cut_off() == [], look
+        assert "12 of 64" in sheet.text
