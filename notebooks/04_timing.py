@@ -322,7 +322,7 @@ def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title
     )
     _numbers = page.table(_table, right=("width", "trips", "bytes", "µs", "p20–p80", "×\u00a0floor"), tall="48rem")
     _heading = mo.md(f"**{title} at {at:,} tokens, {cache} L2**")
-    _pair = page.columns(page.stack(_picture, say(_said)), page.stack(_heading, _numbers, say(_told)))
+    _pair = page.columns(page.stack(_picture, say(_said)), page.stack(_heading, _numbers, say(_told)), widths=[4, 5])
     page.stack(evidence(builder), _pair)
     return
 

@@ -156,7 +156,7 @@ def test_two_runs_agree_within_the_spread_they_state():
 def test_every_test_passed_on_the_h200():
     found = records.findings("h200-tests")
     modules = {row["test"].split("::")[0] for row in found if row["outcome"] == "passed"}
-    for part in ("incidents", "incidents_gpu", "combine", "live_gpu"):
+    for part in ("incidents", "incidents_gpu", "combine", "live.TestOnAGpu"):
         assert any(module.endswith(f"test_{part}") for module in modules), part
     assert [row["test"] for row in found if row["outcome"] not in ("passed", "skipped")] == []
 
