@@ -12,6 +12,7 @@ A page declares its parameters once, as fields, and opens with what the address 
 | user_text                    | text of a user or an address, made safe for Markdown and HTML             |
 | header, notes, alarm         | what stands at the top                                                    |
 | panel, columns, stack        | parts in a box, side by side, under each other                            |
+| radio, menu                  | a choice of a few values, by the names that the page has for them         |
 | preset_menu                  | the menu of c128a.case.PRESETS                                            |
 | token_slider, token_input    | one count of tokens, roughly and exactly, as a pair of Still controls     |
 | Still                        | a control that no cell reads: showing it makes no cell run again          |
@@ -298,11 +299,42 @@ class Still(mo.Html):
         self.control = control
 
 
+def radio(label: str, names: Mapping[Any, str] | Sequence[Value], value: Value, **more: Any) -> mo.ui.radio:
+    """Radio buttons in a line, one for each value, under its name in `names`; values without names are their own.
+
+    more: what `mo.ui.radio` takes, as on_change.
+
+    >>> radio("Policy", {"fixed": "fixed", "pow2": "power of two"}, "pow2").value
+    'pow2'
+    """
+    options = _by_name(names)
+    return mo.ui.radio(options, value=_name_of(value, options), label=label, inline=True, **more)
+
+
+def menu(label: str, names: Mapping[Any, str] | Sequence[Value], value: Value, **more: Any) -> mo.ui.dropdown:
+    """A menu like `radio`, for more values than a line holds.
+
+    >>> menu("Rows", [64, 4096], 4096).value
+    4096
+    """
+    options = _by_name(names)
+    return mo.ui.dropdown(options, value=_name_of(value, options), label=label, allow_select_none=False, **more)
+
+
+def _by_name(names: Mapping[Any, str] | Sequence[Value]) -> dict[str, Value]:
+    if isinstance(names, Mapping):
+        return {name: value for value, name in names.items()}
+    return {f"{value:,}" if isinstance(value, int) else value: value for value in names}
+
+
+def _name_of(value: Value, options: Mapping[str, Value]) -> str:
+    return next(name for name, option in options.items() if option == value)
+
+
 def preset_menu(value: str, on_change: Callable[[Any], object]) -> mo.ui.dropdown:
     """The menu of presets; its value is the preset's name in the address, "free" for none."""
-    options = {"free values": "free", **{preset.title: name for name, preset in PRESETS.items()}}
-    chosen = next(title for title, name in options.items() if name == value)
-    return mo.ui.dropdown(options, value=chosen, label="Preset", on_change=on_change)  # type: ignore[arg-type]
+    names = {"free": "free values"} | {name: preset.title for name, preset in PRESETS.items()}
+    return menu("Preset", names, value, on_change=on_change)
 
 
 def token_ladder(most: int, *also: int) -> list[int]:
