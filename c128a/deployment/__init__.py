@@ -12,15 +12,14 @@ bytes of the buffers, the widths that can occur, what to warm up or capture, and
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, SupportsIndex
 
 from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, MAX_MODEL_LEN
-from c128a.deployment import findings as known_findings
-from c128a.deployment.findings import POLICY_NAMES, Consumer, Finding, Graph, Model, Setup
+from c128a.deployment import findings as rules
+from c128a.deployment.findings import Consumer, Finding, Graph, Model, Setup
 from c128a.deployment.releases import METHODS, RELEASES, release_of
 from c128a.deployment.serve import ServeLine as ServeLine
 from c128a.deployment.serve import read_serve_line as read_serve_line
@@ -38,6 +37,14 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "num_speculative_tokens": (0, 1024),
     "block_size": (COMPRESS_RATIO, 2**20),
     "capacity": (1, 2**17),
+}
+CHOICES: dict[str, tuple[str, ...]] = {
+    "layout": LAYOUTS,
+    "policy": POLICIES,
+    "graph": rules.GRAPHS,
+    "consumer": rules.CONSUMERS,
+    "model": rules.MODELS,
+    "speculative_method": METHODS,
 }
 
 
@@ -106,14 +113,12 @@ class Deployment:
         >>> print(check(33_792, release="0.30.0").sentence)
         vLLM 0.30.0 (pitched rows of power-of-two width) with full graphs and FlashMLA on sm90: nothing dangerous found.
         """
-        count = {severity: sum(f.severity == severity for f in self.findings) for severity in known_findings.SEVERITIES}
-        said = "nothing dangerous found"
-        if count["danger"]:
+        severities = [finding.severity for finding in self.findings]
+        dangers, warnings = severities.count("danger"), severities.count("warning")
+        said = f"right as it is, with warnings: {warnings}" if warnings else "nothing dangerous found"
+        if dangers:
             first = self.findings[0].title
-            more = "" if count["danger"] == 1 else f", and more dangers: {count['danger'] - 1}"
-            said = f"{first[0].lower()}{first[1:]}{more}"
-        elif count["warning"]:
-            said = f"right as it is, with warnings: {count['warning']}"
+            said = f"{first[0].lower()}{first[1:]}" + (f", and more dangers: {dangers - 1}" if dangers > 1 else "")
         if self.unread:
             said = f"not enough was read to say; in what was read, {said}"
         return f"{self.setup}: {said}."
@@ -122,7 +127,7 @@ class Deployment:
         """Everything as plain values, for JSON."""
         said = ("verdict", "sentence", "capacity", "widths", "reserved_bytes", "released_bytes")
         rows = {"decode_rows": self.setup.decode_rows, "table_blocks": self.setup.table_blocks}
-        return {**{name: getattr(self, name) for name in said}, **rows, **dataclasses.asdict(self)}
+        return {**{name: getattr(self, name) for name in said}, **rows, **asdict(self)}
 
 
 def check(
@@ -159,45 +164,27 @@ def check(
     (3, 'danger')
     """
     given = (max_model_len, max_num_batched_tokens, max_num_seqs, num_speculative_tokens, block_size)
-    sizes = {name: _whole(name, value) for name, value in zip(BOUNDS, given, strict=False)}
+    sizes: dict[str, Any] = {name: _whole(name, value) for name, value in zip(BOUNDS, given, strict=False)}
     sizes["capacity"] = _whole("capacity", capacity_width(sizes["max_model_len"]) if capacity is None else capacity)
     if block_size % COMPRESS_RATIO:
-        raise ValueError(
-            f"block_size is {block_size}; it must be a multiple of {COMPRESS_RATIO} tokens, so that a KV block holds "
-            "whole compressed entries"
-        )
+        raise ValueError(f"block_size is {block_size}; it must be a multiple of {COMPRESS_RATIO}: whole entries")
     if release is None and (layout is None or policy is None):
         raise ValueError("give a release, or both a layout and a policy")
     if release is not None and not (layout is None and policy is None):
         raise ValueError(f"release is {release!r} and sets the layout and the policy; give the one or the other")
     known = None if release is None else release_of(release)
     layout, policy = (known.layout, known.policy) if known else (layout, policy)
-    for name, value, choices in (
-        ("graph", graph, known_findings.GRAPHS),
-        ("consumer", consumer, known_findings.CONSUMERS),
-        ("model", model, known_findings.MODELS),
-        ("speculative_method", speculative_method or METHODS[0], METHODS),
-        ("layout", layout, LAYOUTS),
-        ("policy", policy, POLICIES),
-    ):
-        if value not in choices:
-            raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}")
-    assert layout is not None and policy is not None  # for the type checker: both were just looked up
-    setup = Setup(
-        **sizes,
-        speculative_method=speculative_method,
-        graph=graph,
-        consumer=consumer,
-        layout=layout,
-        policy=policy,
-        release=known,
-        warmup_widths=None if warmup_widths is None else _widths(warmup_widths, sizes["capacity"]),
-        batch_invariant=batch_invariant,
-        model=model,
-    )
-    newer = f"vLLM {known.name} is newer than {RELEASES[-1].name}, the newest whose builder was read." if known else ""
-    unread = (*unread, newer) if known and not known.known else tuple(unread)
-    return Deployment(setup, _buffers(setup), _warm_up(setup), known_findings.findings_of(setup), unread)
+    chosen: dict[str, Any] = {"layout": layout, "policy": policy, "graph": graph, "consumer": consumer, "model": model}
+    chosen["speculative_method"] = speculative_method
+    for name, value in chosen.items():
+        if value not in CHOICES[name] and not (name == "speculative_method" and value is None):
+            raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(CHOICES[name])}")
+    listed = None if warmup_widths is None else _widths(warmup_widths, sizes["capacity"])
+    setup = Setup(**sizes, **chosen, release=known, warmup_widths=listed, batch_invariant=batch_invariant)
+    unread = list(unread)
+    if known and not known.known:
+        unread.append(f"vLLM {known.name} is newer than {RELEASES[-1].name}, the newest whose builder was read.")
+    return Deployment(setup, _buffers(setup), _warm_up(setup), rules.findings_of(setup), tuple(unread))
 
 
 def _whole(name: str, value: Any) -> int:
@@ -229,19 +216,22 @@ def _buffers(setup: Setup) -> tuple[Buffer, ...]:
     decode rows as a step can have, the first of them on the last prefill row: no step needs both.
     """
     tokens, columns, rows = setup.max_num_batched_tokens, setup.capacity, setup.decode_rows
-    full = tokens * columns * ITEMSIZE
-    return (
-        Buffer("decode rows", rows - 1, columns, (rows - 1) * columns * ITEMSIZE, full),
-        Buffer("prefill rows", tokens, columns, full, full),
-        Buffer("decode lens", rows, 1, rows * ITEMSIZE, tokens * ITEMSIZE),
-        Buffer("request ids", rows, 1, rows * ITEMSIZE, tokens * ITEMSIZE),
+    shapes = {
+        "decode rows": (rows - 1, columns),
+        "prefill rows": (tokens, columns),
+        "decode lens": (rows, 1),
+        "request ids": (rows, 1),
+    }
+    return tuple(
+        Buffer(name, held, each, held * each * ITEMSIZE, tokens * each * ITEMSIZE)
+        for name, (held, each) in shapes.items()
     )
 
 
 def _warm_up(setup: Setup) -> tuple[WarmUp, ...]:
     """What to warm up or capture, so that no request waits for a compilation and no graph meets a foreign stride."""
     widths = tuple(setup.widths)
-    todo = [WarmUp("widths", widths, f"all that a {POLICY_NAMES[setup.policy]} can be")]
+    todo = [WarmUp("widths", widths, f"all that a {rules.POLICY_NAMES[setup.policy]} can be")]
     if setup.graph == "full" and setup.layout == "packed" and setup.adaptive:
         todo.append(WarmUp("a graph for each width", widths, "packed rows are right only in the graph of their width"))
     elif setup.graph == "full":
@@ -261,15 +251,14 @@ def command(found: Deployment, *, width: int | None = None) -> str:
     python -m c128a.deployment --release 0.30.0 --max-model-len 33792 --max-
     """
     setup = found.setup
+    builder = ("layout", "policy") if setup.release is None else ()  # a release sets both
+    names = (*builder, *list(BOUNDS)[:5], *list(CHOICES)[2:])
     options: dict[str, Any] = {"release": setup.release.name} if setup.release else {}
-    for name in () if setup.release else ("layout", "policy"):
-        options[name] = getattr(setup, name)
-    for name in (*list(BOUNDS)[:5], "graph", "consumer", "model", "speculative_method"):
-        options[name] = getattr(setup, name)
+    options |= {name: getattr(setup, name) for name in names}
     if setup.capacity != capacity_width(setup.max_model_len):
         options["capacity"] = setup.capacity
     if setup.warmup_widths is not None:
-        options["warmup_widths"] = " ".join(str(listed) for listed in setup.warmup_widths)
+        options["warmup_widths"] = " ".join(map(str, setup.warmup_widths))
     options["batch_invariant"] = "" if setup.batch_invariant else None
     lines = ["python -m c128a.deployment"]
     for name, value in options.items():

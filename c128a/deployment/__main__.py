@@ -16,38 +16,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from c128a.account.step import MODELS, TYPICAL_LEN, step_costs
-from c128a.deployment import BOUNDS, Deployment, check
-from c128a.deployment.findings import CONSUMERS, GRAPHS
-from c128a.deployment.findings import MODELS as MODEL_NAMES
-from c128a.deployment.releases import METHODS, RELEASES
+from c128a.deployment import BOUNDS, CHOICES, Deployment, check
+from c128a.deployment.releases import RELEASES
 from c128a.deployment.serve import LIMIT, ServeLine, human_int, read_serve_line
-from c128a.layout import LAYOUTS, human_bytes
-from c128a.width import POLICIES
+from c128a.layout import human_bytes
 
 SIGNS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour
 PLAIN = str.maketrans({"✖": "x", "▲": "!", "●": "-", "×": "x", "µ": "u", "→": "=>", "…": "...", "³": "3", "¹": "1"})
-
-OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--release", {"help": f"vLLM version, {RELEASES[0].name} to {RELEASES[-1].name}"}),
-    ("--layout", {"choices": LAYOUTS, "help": "row layout, for a builder of your own"}),
-    ("--policy", {"choices": POLICIES, "help": "width policy, for a builder of your own"}),
-    ("--max-model-len", {"type": human_int, "metavar": "TOKENS", "help": "as in vLLM: 1M = 1,048,576, 128k = 128,000"}),
-    ("--max-num-batched-tokens", {"type": human_int, "metavar": "TOKENS"}),
-    ("--max-num-seqs", {"type": int, "metavar": "N"}),
-    ("--num-speculative-tokens", {"type": int, "metavar": "K"}),
-    ("--speculative-method", {"choices": METHODS, "help": "how they are drafted"}),
-    ("--block-size", {"type": int, "metavar": "TOKENS", "help": "tokens per KV block"}),
-    ("--graph", {"choices": GRAPHS, "help": "CUDA graphs; full: a graph holds the decode attention"}),
-    ("--consumer", {"choices": CONSUMERS, "help": "the sparse decode kernel that reads the rows"}),
-    ("--model", {"choices": MODEL_NAMES, "help": "V4.1 and other models have no C128A layers"}),
-    ("--capacity", {"type": int, "metavar": "COLUMNS", "help": "columns, where not sized from max-model-len"}),
-    ("--warmup-widths", {"type": int, "nargs": "*", "metavar": "COLUMNS", "help": "widths that are warmed up"}),
-    ("--batch-invariant", {"action": "store_true", "default": None, "help": "results independent of the batch"}),
-    ("--typical-len", {"type": human_int, "default": TYPICAL_LEN, "help": "typical length of the step costs, tokens"}),
-    ("--serve", {"metavar": "TEXT", "help": "a serve command, compose file or manifest, or - for standard input"}),
-    ("--json", {"action": "store_true", "help": "print JSON instead of text"}),
-    ("-h --help", {"action": "store_true", "help": "print this text"}),
-)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -68,12 +43,12 @@ def _run(argv: list[str] | None) -> int:
     as_json, typical = given.pop("json"), given.pop("typical_len")
     if given.pop("help"):
         return _write(parser.format_help())
-    if unknown:
-        names = ", ".join(word.partition("=")[0] for word in unknown if word.startswith("-"))
-        return _complain(2, f"unknown arguments {names}; quote the text that follows --serve")
-    if not 1 <= typical <= BOUNDS["max_model_len"][1]:
-        return _complain(2, f"typical-len is {typical:,}; it must be from 1 to {BOUNDS['max_model_len'][1]:,}")
     try:
+        if unknown:
+            names = ", ".join(word.partition("=")[0] for word in unknown if word.startswith("-"))
+            raise ValueError(f"unknown arguments {names}; quote the text that follows --serve")
+        if not 1 <= typical <= BOUNDS["max_model_len"][1]:
+            raise ValueError(f"typical-len is {typical:,}; it must be from 1 to {BOUNDS['max_model_len'][1]:,}")
         found, line = _checked(given)
     except ValueError as error:
         return _complain(2, str(error))
@@ -148,61 +123,48 @@ def _printable(text: str) -> str:
 
 def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[dict[str, Any]] = ()) -> str:
     """The answer as text, at most 100 columns wide; what was not read and could change it comes first."""
-    setup = found.setup
-    parts = ["not read, and it could change the verdict"] if found.unread else []
-    parts += [_wrapped(f"  ? {unread}") for unread in found.unread]
-    verdict = "NOT ENOUGH READ TO SAY" if found.verdict == "unknown" else found.verdict.upper()
-    parts += [textwrap.fill(f"{verdict}  {found.sentence}", 100, subsequent_indent="    "), ""]
+    verdict = "NOT ENOUGH READ TO SAY" if found.unread else found.verdict.upper()
+    parts = ["not read, and it could change the verdict", *(f"  ? {unread}" for unread in found.unread)]
+    parts = [*(parts if found.unread else []), f"{verdict}  {found.sentence}", ""]
     parts += [
-        f"capacity   {found.capacity:,} columns, sequences of up to {setup.longest_sequence:,} tokens, block tables of "
-        f"{setup.table_blocks:,}",
+        f"capacity   {found.capacity:,} columns, sequences of up to {found.setup.longest_sequence:,} tokens, block "
+        f"tables of {found.setup.table_blocks:,}",
         "",
         f"buffers    {'rows × columns':>18}   {'this package':>12}   {'released':>12}",
     ]
-    for buffer in found.buffers:
-        shape = f"{buffer.rows:,} × {buffer.columns:,}"
-        ours, released = human_bytes(buffer.bytes), human_bytes(buffer.released_bytes)
-        parts.append(f"  {buffer.name:<12} {shape:>14}   {ours:>12}   {released:>12}")
-    parts += [
-        f"  {'together':<27}   {human_bytes(found.reserved_bytes):>12}   {human_bytes(found.released_bytes):>12}",
-        "",
-        "warm up",
-    ]
+    sizes = [(one.name, f"{one.rows:,} × {one.columns:,}", one.bytes, one.released_bytes) for one in found.buffers]
+    for name, shape, ours, released in [*sizes, ("together", "", found.reserved_bytes, found.released_bytes)]:
+        parts.append(f"  {name:<12} {shape:>14}   {human_bytes(ours):>12}   {human_bytes(released):>12}")
+    parts += ["", "warm up"]
     for todo in found.warm_up:
-        listed = [f"{value:,}" for value in todo.values]
-        values = ", ".join(listed) if len(listed) <= 8 else f"{len(listed)} of them"
-        parts.append(_wrapped(f"  {todo.what}: {values} ({todo.why})"))
+        listed = ", ".join(f"{value:,}" for value in todo.values)
+        values = listed if len(todo.values) <= 8 else f"{len(todo.values)} of them"
+        parts.append(f"  {todo.what}: {values} ({todo.why})")
     parts += ["", "findings" if found.findings else "findings   none"]
     for finding in found.findings:
         incident = f", incident {finding.incident}" if finding.incident else ""
-        parts += [
-            f"  {SIGNS[finding.severity]} {finding.severity.upper()}  {finding.title}  [{finding.code}{incident}]",
-            _wrapped(f"      {finding.why}"),
-            _wrapped(f"      → {finding.setting}"),
-        ]
-    if costs:
-        parts += ["", "cost of a full step", *(_cost_line(cost) for cost in costs)]
+        kind = f"{SIGNS[finding.severity]} {finding.severity.upper()}"
+        parts += [f"  {kind}  {finding.title}  [{finding.code}{incident}]"]
+        parts += [f"      {finding.why}", f"      → {finding.setting}"]
+    parts += ["", "cost of a full step"] if costs else []
+    for cost in costs:
+        said = cost["basis"]  # where there is no time, why
+        if cost["builder_us"] is not None:
+            said = f"builder {cost['builder_us']:.3g} µs ({said}; {cost['records']})"
+        if cost["combine_us"] is not None:
+            steps = ", ".join(f"{name} {cost[name]:,.0f} µs" for name in MODELS)
+            said = f"combine {cost['combine_us']:.3g} µs a C128A layer, together {steps}; {said}"
+        place = "{step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns".format(**cost)
+        parts.append(f"  {place}: {said}")
     if line is not None:
-        parts += ["", "command line", _wrapped(f"  read: {', '.join(line.sources.values()) or 'nothing'}")]
-        parts.append(_wrapped(f"  not read: {', '.join(line.not_read) or 'nothing'}"))
-        parts += [_wrapped(f"  note: {note}") for note in line.notes]
-    return _printable("\n".join(parts))
-
-
-def _cost_line(cost: dict[str, Any]) -> str:
-    case = "{step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns".format(**cost)
-    if cost["builder_us"] is None:
-        return _wrapped(f"  {case}: {cost['basis']}")
-    times = f"builder {cost['builder_us']:.3g} µs"
-    if cost["combine_us"] is not None:
-        steps = ", ".join(f"{name} {cost[name]:,.0f} µs" for name in MODELS)
-        times += f", combine {cost['combine_us']:.3g} µs a C128A layer; together {steps}"
-    return _wrapped(f"  {case}: {times} ({cost['basis']}; {cost['records']})")
+        parts += ["", "command line", f"  read: {', '.join(line.sources.values()) or 'nothing'}"]
+        parts += [f"  not read: {', '.join(line.not_read) or 'nothing'}", *(f"  note: {note}" for note in line.notes)]
+    return _printable("\n".join(_wrapped(part) for part in parts))
 
 
 def _wrapped(text: str) -> str:
-    indent = " " * (len(text) - len(text.lstrip()))
-    return textwrap.fill(text, 100, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False)
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -217,8 +179,29 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         add_help=False,  # argparse would write it itself, and end badly on a full disk
     )
-    for name, options in OPTIONS:
-        parser.add_argument(*name.split(), **options)
+    add = parser.add_argument
+    add("--release", help=f"vLLM version, {RELEASES[0].name} to {RELEASES[-1].name}")
+    for name, what in (
+        ("layout", "row layout, for a builder of your own"),
+        ("policy", "width policy, for a builder of your own"),
+        ("graph", "CUDA graphs; full: a graph holds the decode attention"),
+        ("consumer", "the sparse decode kernel that reads the rows"),
+        ("model", "V4.1 and other models have no C128A layers"),
+        ("speculative_method", "how speculative tokens are drafted"),
+    ):
+        add(f"--{name.replace('_', '-')}", choices=CHOICES[name], help=what)
+    add("--max-model-len", type=human_int, metavar="TOKENS", help="as in vLLM: 1M = 1,048,576, 128k = 128,000")
+    add("--max-num-batched-tokens", type=human_int, metavar="TOKENS")
+    add("--max-num-seqs", type=int, metavar="N")
+    add("--num-speculative-tokens", type=int, metavar="K")
+    add("--block-size", type=int, metavar="TOKENS", help="tokens per KV block")
+    add("--capacity", type=int, metavar="COLUMNS", help="columns, where not sized from max-model-len")
+    add("--warmup-widths", type=int, nargs="*", metavar="COLUMNS", help="widths that are warmed up")
+    add("--batch-invariant", action="store_true", default=None, help="results independent of the batch")
+    add("--typical-len", type=human_int, default=TYPICAL_LEN, help="typical length of the step costs, tokens")
+    add("--serve", metavar="TEXT", help="a serve command, compose file or manifest, or - for standard input")
+    add("--json", action="store_true", help="print JSON instead of text")
+    add("-h", "--help", action="store_true", help="print this text")
     return parser
 
 

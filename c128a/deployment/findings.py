@@ -1,8 +1,8 @@
 """A deployment as far as the C128A index rows care, and what there is to say about it. Torch-free.
 
-Each rule looks at a `Setup` and yields findings, or nothing. The first rules are about the kernel that reads the rows:
-it may keep the row stride and the width of a captured graph, ask for contiguous rows, or read past lens. The others
-are about the build: room, offsets, warm-up, and promises about the batch.
+Each rule looks at a `Setup` and yields findings, or nothing. Two rules are about the kernel that reads the rows: it may
+keep the row stride and the width of a captured graph, ask for contiguous rows, or read past lens. The others are about
+the build: room, offsets, warm-up, and promises about the batch.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Setup:
     capacity: int  # columns
     warmup_widths: tuple[int, ...] | None
     batch_invariant: bool
-    model: Model = "V4"
+    model: Model
 
     @cached_property
     def widths(self) -> list[int]:
@@ -93,7 +93,6 @@ class Setup:
         return (self.capacity + 1) * COMPRESS_RATIO - 1
 
     def __str__(self) -> str:
-        """The setup in one line."""
         rows = f"{self.layout} rows of {POLICY_NAMES[self.policy]}"
         builder = f"vLLM {self.release.name} ({rows})" if self.release else rows.capitalize()
         return f"{builder} with {GRAPH_NAMES[self.graph]} and {CONSUMER_NAMES[self.consumer]}"
@@ -137,22 +136,18 @@ CATALOGUE: dict[str, tuple[int | None, str, str]] = {
     "full-width": (None, "Every step pays for the longest sequence", "PR #52823"),
     "no-c128a-layers": (None, "Nothing of this applies to the model", "the model's compress ratios"),
 }
+# What a rule yields: the code, the severity, why it applies, and the setting that avoids it.
+Said = tuple[str, Severity, str, str]
 
 
 def findings_of(setup: Setup) -> tuple[Finding, ...]:
     """All that applies to a deployment, the gravest first; a model without C128A layers has only that to say."""
-    if setup.model != "V4":
-        name = "DeepSeek-V4.1" if setup.model == "V4.1" else "This model"
-        why = f"{name} has no layers that compress 128 tokens to one entry, so no index rows of this kind are built."
-        return (_finding("no-c128a-layers", "info", why, "None; the sizes are those that a DeepSeek-V4 would have."),)
-    rules = (_stride, _room, _view, _blocks, _warming, _batches)
-    found = [finding for rule in rules for finding in rule(setup)]
+    rules = (_stride, _room, _view, _warming, _batches) if setup.model == "V4" else (_no_layers,)
+    found = []
+    for code, severity, why, setting in (said for rule in rules for said in rule(setup)):
+        incident, title, source = CATALOGUE[code]
+        found.append(Finding(code, severity, incident, title, why, setting, source))
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
-
-
-def _finding(code: str, severity: Severity, why: str, setting: str) -> Finding:
-    incident, title, source = CATALOGUE[code]
-    return Finding(code, severity, incident, title, why, setting, source)
 
 
 def width_list(widths: list[int]) -> str:
@@ -166,135 +161,137 @@ def width_list(widths: list[int]) -> str:
     return f"{widths[0]:,}, {widths[1]:,}, … {widths[-1]:,} ({len(widths)} widths)"
 
 
-def _stride(setup: Setup) -> Iterator[Finding]:
+def _no_layers(setup: Setup) -> Iterator[Said]:
+    """The one finding of a model that compresses otherwise."""
+    name = "DeepSeek-V4.1" if setup.model == "V4.1" else "This model"
+    why = f"{name} has no layers that compress 128 tokens to one entry, so no index rows of this kind are built."
+    yield "no-c128a-layers", "info", why, "None; the sizes are those that a DeepSeek-V4 would have."
+
+
+def _stride(setup: Setup) -> Iterator[Said]:
     """Packed rows change their stride, a captured graph does not."""
     if setup.layout != "packed" or not setup.adaptive:
         return
     history = "Packed rows are the layout of vLLM 0.27.1 (PR #50004), reverted in 0.28.0 (PR #51318, issue #52448)."
-    narrow, wide = setup.widths[0], setup.capacity
+    narrow, wide = f"{setup.widths[0]:,}", f"{setup.capacity:,}"
     if setup.graph == "full" and setup.decode_rows > 1:
         why = (
-            f"A full graph replays the row stride of its capture, {wide:,}. In a step of {narrow:,} columns packed "
-            f"row 1 starts at element {narrow:,}, and the captured kernel reads it at {wide:,}: every decode row "
-            f"after the first gets stale or foreign ids. {history}"
+            f"A full graph replays the row stride of its capture, {wide}. In a step of {narrow} columns packed row 1 "
+            f"starts at element {narrow}, and the captured kernel reads it at {wide}: every decode row after the "
+            f"first gets stale or foreign ids. {history}"
         )
         setting = (
             "Pitched rows (vLLM 0.29.0 or later), a fixed width (0.28.0), cudagraph_mode PIECEWISE or NONE, or one "
             f"captured graph for each of the {len(setup.widths)} widths."
         )
-        yield _finding("moving-rows", "danger", why, setting)
+        yield "moving-rows", "danger", why, setting
     elif setup.graph == "full":
         why = f"Row 0 lies at element 0 at any stride, and a step has no second decode row. {history}"
-        setting = "Pitched rows, before max_num_seqs or the speculative tokens grow."
-        yield _finding("one-row", "warning", why, setting)
+        yield "one-row", "warning", why, "Pitched rows, before max_num_seqs or the speculative tokens grow."
     else:
         mode = "no graph holds" if setup.graph == "eager" else "piecewise graphs leave out"
         why = f"Here {mode} the attention kernel, so each launch takes the stride of its step. {history}"
         setting = "Keep the graph mode, or move to pitched rows and be free to choose it."
-        yield _finding("packed-outside-graphs", "warning" if setup.release else "info", why, setting)
+        yield "packed-outside-graphs", "warning" if setup.release else "info", why, setting
 
 
-def _view(setup: Setup) -> Iterator[Finding]:
-    """Pitched rows have gaps, and a kernel may see more of them than the step wrote.
+def _view(setup: Setup) -> Iterator[Said]:
+    """Kernels walk a row in blocks of 64 columns; pitched rows have gaps, and more of them than the step wrote is seen.
 
     On SM120 released builders hand over decode rows at full width: no gaps, but old columns in every step.
     """
+    odd = ", ".join(f"{width:,}" for width in setup.widths if width % ROW_BLOCK)
+    if odd:
+        asserts = setup.consumer == "flashmla_sm100"
+        why = f"At {odd} columns the last block of {ROW_BLOCK} ends in the next row, or past the view."
+        if asserts:
+            why = f"FlashMLA's sm100 head64 kernel asserts that {ROW_BLOCK} divides the width. Reachable here: {odd}."
+        setting = f"A capacity that is a multiple of 128: {-(-setup.capacity // 128) * 128:,}."
+        yield "width-not-64", "danger" if asserts else "warning", why, setting
     if setup.layout != "pitched" or not setup.adaptive:
         return
-    sm120 = setup.consumer == "flashinfer_sm120"
-    if sm120 and setup.release is None and setup.decode_rows > SM120_LOOSE_ROWS:
+    sm120, release = setup.consumer == "flashinfer_sm120", setup.release
+    if sm120 and not release and setup.decode_rows > SM120_LOOSE_ROWS:
         why = (
             f"FlashInfer's SM120 kernel before 0.7.4 asks for contiguous rows above {SM120_LOOSE_ROWS} tokens. A step "
             f"can have {setup.decode_rows:,} decode rows, and pitched rows under {setup.capacity:,} columns have gaps."
         )
         setting = f"Policy fixed, decode rows at full width as vLLM builds them, or at most {SM120_LOOSE_ROWS} rows."
-        yield _finding("rows-not-contiguous", "danger", why, setting)
-    view = f"A full graph replays the width of its capture too, {setup.capacity:,} columns."
-    if sm120 and setup.release:
-        view = f"On SM120 the released builder returns decode rows of {setup.capacity:,} columns in every step."
-    cause = f"{view} A narrower step writes -1 up to its own width; columns after it keep the bytes of old steps."
-    seen = setup.graph == "full" or (sm120 and setup.release)
-    if seen and sm120 and setup.release and setup.release.lens_bound_sm120:
+        yield "rows-not-contiguous", "danger", why, setting
+    cause = f"A full graph replays the width of its capture too, {setup.capacity:,} columns."
+    if sm120 and release:
+        cause = f"On SM120 the released builder returns decode rows of {setup.capacity:,} columns in every step."
+    cause += " A narrower step writes -1 up to its own width; columns after it keep the bytes of old steps."
+    seen = setup.graph == "full" or release
+    if seen and sm120 and release and release.lens_bound_sm120:
         why = f"{cause} The FlashInfer of this release gathers nothing past lens, so nobody reads them."
-        yield _finding("stale-columns", "info", why, "Keep FlashInfer at 0.7.2 or later.")
+        yield "stale-columns", "info", why, "Keep FlashInfer at 0.7.2 or later."
     elif seen and sm120:
         why = f"{cause} FlashInfer's SM120 kernel before 0.7.2 may read lanes past lens and take those bytes for ids."
         setting = "A fixed width (vLLM 0.28.0), or FlashInfer 0.7.2 or later (vLLM 0.33.0), which stops at lens."
-        yield _finding("stale-columns", "danger", why, setting)
-    elif seen and setup.consumer == "other":
+        yield "stale-columns", "danger", why, setting
+    elif setup.graph == "full" and setup.consumer == "other":
         why = f"{cause} A kernel that reads past lens takes those bytes for ids."
         setting = "Policy fixed, cudagraph_mode PIECEWISE or NONE, or a kernel that stops at lens, as FlashMLA does."
-        yield _finding("stale-columns", "warning", why, setting)
+        yield "stale-columns", "warning", why, setting
     if setup.consumer == "other":
         why = (
             "Does it take any row stride, or only contiguous rows? Does it stop at lens, or read on? Which multiple of "
             "columns does it ask for? FlashMLA takes any stride, stops at lens, and asks for 64."
         )
-        yield _finding("unknown-reader", "info", why, "Policy fixed, whatever the answers.")
+        yield "unknown-reader", "info", why, "Policy fixed, whatever the answers."
 
 
-def _blocks(setup: Setup) -> Iterator[Finding]:
-    """Kernels walk a row in blocks of 64 columns: a width that 64 does not divide is refused or overrun."""
-    odd = ", ".join(f"{width:,}" for width in setup.widths if width % ROW_BLOCK)
-    setting = f"A capacity that is a multiple of 128: {-(-setup.capacity // 128) * 128:,}."
-    if odd and setup.consumer == "flashmla_sm100":
-        why = f"FlashMLA's sm100 head64 kernel asserts that {ROW_BLOCK} divides the width. Reachable here: {odd}."
-        yield _finding("width-not-64", "danger", why, setting)
-    elif odd:
-        why = f"At {odd} columns the last block of {ROW_BLOCK} ends in the next row, or past the view."
-        yield _finding("width-not-64", "warning", why, setting)
-
-
-def _room(setup: Setup) -> Iterator[Finding]:
+def _room(setup: Setup) -> Iterator[Said]:
     """Sequences that a row cannot hold, rows that 32 bits cannot count, and a default that is not the capacity."""
-    needed = required_width(setup.max_model_len, COMPRESS_RATIO)
-    cells, last = setup.max_num_batched_tokens * setup.capacity, INT32_CELLS // setup.capacity
-    if needed > setup.capacity:
-        outcome = f"The last {needed - setup.capacity:,} entries of such a row are dropped in silence."
+    capacity, needed = setup.capacity, required_width(setup.max_model_len, COMPRESS_RATIO)
+    if needed > capacity:
+        outcome = f"The last {needed - capacity:,} entries of such a row are dropped in silence."
         if setup.release is None:
             outcome = "The builder of this package refuses such a step with an error."
         elif setup.layout == "pitched" and setup.policy != "fixed":
             outcome = "vLLM asserts that the width holds the sequence, and stops."
         why = (
-            f"A capacity of {setup.capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens; "
+            f"A capacity of {capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens; "
             f"max_model_len is {setup.max_model_len:,} and needs {needed:,} columns. {outcome}"
         )
         setting = (
-            f"max_model_len {setup.capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, an auto-fitted "
-            f"length included; or a capacity of {capacity_width(setup.max_model_len):,}."
+            f"max_model_len {capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, an auto-fitted length "
+            f"included; or a capacity of {capacity_width(setup.max_model_len):,}."
         )
-        yield _finding("capacity-too-small", "danger", why, setting)
+        yield "capacity-too-small", "danger", why, setting
+    cells, last = setup.max_num_batched_tokens * capacity, INT32_CELLS // capacity
     if setup.release and cells > INT32_CELLS:
         why = (
-            f"{setup.max_num_batched_tokens:,} rows of {setup.capacity:,} columns are {cells:,} cells. The row loop "
-            f"counts in 32 bits: from cell {INT32_CELLS:,}, in row {last:,}, it writes outside the buffer."
+            f"{setup.max_num_batched_tokens:,} rows of {capacity:,} columns are {cells:,} cells. The row loop counts "
+            f"in 32 bits: from cell {INT32_CELLS:,}, in row {last:,}, it writes outside the buffer."
         )
         setting = f"max_num_batched_tokens {last:,} or less, or the stand-in of this package: its offsets have 64 bits."
-        yield _finding("large-offsets", "danger", why, setting)
-    if setup.capacity != CAPACITY:
-        outcome = "would run over the rows after it" if setup.capacity < CAPACITY else "would end early"
+        yield "large-offsets", "danger", why, setting
+    if capacity != CAPACITY:
+        outcome = "would run over the rows after it" if capacity < CAPACITY else "would end early"
         why = (
             f"A call of build_c128a_topk_metadata without a width builds {CAPACITY:,} columns; a long row of "
-            f"{setup.capacity:,} {outcome}. vLLM's builder and the one of this package pass their width."
+            f"{capacity:,} {outcome}. vLLM's builder and the one of this package pass their width."
         )
-        yield _finding("default-width", "info", why, "Pass max_compressed_tokens in calls of your own.")
+        yield "default-width", "info", why, "Pass max_compressed_tokens in calls of your own."
 
 
-def _warming(setup: Setup) -> Iterator[Finding]:
+def _warming(setup: Setup) -> Iterator[Said]:
     """A width that can be chosen and was not warmed up, and variants that Triton compiles when it meets them."""
     widths, given = setup.widths, setup.warmup_widths
-    odd = setup.policy == "pow2" and setup.capacity & (setup.capacity - 1) != 0
     missing = [] if given is None else sorted(set(widths) - set(given))
+    odd = setup.policy == "pow2" and setup.capacity & (setup.capacity - 1) != 0
     last = f" The last, {setup.capacity:,}, is the capacity: a list of powers of two misses it."
     if missing:
         why = (
             f"Reachable but not warmed up: {width_list(missing)}. The first batch that needs one compiles or captures "
             f"while it is served.{last if odd and setup.capacity in missing else ''}"
         )
-        yield _finding("uncovered-widths", "warning", why, f"Warm up {width_list(widths)}.")
+        yield "uncovered-widths", "warning", why, f"Warm up {width_list(widths)}."
     elif given is None and odd:
         why = f"The widths are {width_list(widths)}.{last}"
-        yield _finding("capacity-not-power-of-two", "info", why, "Take warm-up lists from the reachable widths.")
+        yield "capacity-not-power-of-two", "info", why, "Take warm-up lists from the reachable widths."
     if setup.release:
         all_widths, counts, strides, pointers = setup.release.variants
         why = (
@@ -302,17 +299,15 @@ def _warming(setup: Setup) -> Iterator[Finding]:
             f"{strides} after an odd block-table stride, {pointers} after an unaligned positions pointer. Each is "
             "compiled when it is first met."
         )
-        setting = (
-            "Positions at an address that 16 divides; or the stand-in of this package: warmup() lists its variants."
-        )
-        yield _finding("compiles-while-serving", "info", why, setting)
+        setting = "Positions at an address that 16 divides; or this package's stand-in: warmup() lists its variants."
+        yield "compiles-while-serving", "info", why, setting
 
 
-def _batches(setup: Setup) -> Iterator[Finding]:
+def _batches(setup: Setup) -> Iterator[Said]:
     """What the rest of a batch decides: the width of its rows, and which requests are decode."""
     if setup.batch_invariant and setup.adaptive:
         why = "The longest sequence of a batch sets the width of all its rows, and results are not to depend on it."
-        yield _finding("depends-on-the-batch", "warning", why, f"Policy fixed: {setup.capacity:,} columns every step.")
+        yield "depends-on-the-batch", "warning", why, f"Policy fixed: {setup.capacity:,} columns every step."
     if setup.num_speculative_tokens:
         most, wanted = setup.decode_query_len, setup.max_num_seqs * setup.decode_query_len
         bound = f" (of {wanted:,}: max_num_batched_tokens is the bound)" if wanted > setup.decode_rows else ""
@@ -321,8 +316,7 @@ def _batches(setup: Setup) -> Iterator[Finding]:
             f"tokens or fewer, the short last chunk of a prompt included, and prefill from {most + 1} on. A step has "
             f"up to {setup.decode_rows:,} decode rows{bound}."
         )
-        setting = f"Size decode buffers and graphs for {setup.decode_rows:,} rows."
-        yield _finding("decode-prefill-split", "info", why, setting)
+        yield "decode-prefill-split", "info", why, f"Size decode buffers and graphs for {setup.decode_rows:,} rows."
     narrow = reachable_widths(setup.capacity)[0]
     needless = setup.consumer.startswith("flashmla") and not setup.batch_invariant and narrow < setup.capacity
     if setup.policy == "fixed" and needless:
@@ -330,4 +324,4 @@ def _batches(setup: Setup) -> Iterator[Finding]:
             f"Rows are {setup.capacity:,} columns wide whatever the batch holds, and the prefill combine fills them "
             f"once in each C128A layer. The power-of-two policy starts at {narrow:,}."
         )
-        yield _finding("full-width", "info", why, "Adaptive width on pitched rows: vLLM 0.29.0 or later.")
+        yield "full-width", "info", why, "Adaptive width on pitched rows: vLLM 0.29.0 or later."

@@ -1,10 +1,5 @@
 """What each vLLM release does with the C128A index rows. Torch-free; every field was read in the wheel of the release.
 
-    0.26.0   fixed width, rows at the stride of the buffer
-    0.27.1   adaptive width, packed rows            PR #50004
-    0.28.0   fixed width again                      PR #51318, because of issue #52448
-    0.29.0   adaptive width, pitched rows           PR #52823, and every release since
-
 >>> release_of("0.27.1").layout, release_of("0.31.2").layout
 ('packed', 'pitched')
 """
@@ -18,10 +13,9 @@ from typing import Literal
 from c128a.layout import Layout
 from c128a.width import Policy
 
-# Where a request of a batch counts as decode, by its query tokens, with k speculative tokens:
-#   parallel   up to 1 + 2k where the draft is parallel (DSpark, DFlash), 1 + k otherwise
-#   plain      up to 1 + k
-#   draft      up to 1 + k, and one more for a standalone draft model
+# Where a request counts as decode, by its query tokens, with k speculative tokens: up to 1 + k, but
+#   parallel   up to 1 + 2k where the draft is parallel (DSpark, DFlash)
+#   draft      up to 2 + k for a standalone draft model
 Split = Literal["parallel", "plain", "draft"]
 METHODS = ("mtp", "deepseek_mtp", "eagle", "eagle3", "dspark", "dflash", "draft_model", "ngram", "ngram_gpu", "suffix")
 
@@ -40,7 +34,7 @@ class Release:
     outcome: str
     split: Split
     variants: tuple[int, ...]  # of the builder's kernel: all widths, then other decode counts, table strides, pointers
-    lens_bound_sm120: bool  # its FlashInfer gathers nothing past lens on SM120
+    lens_bound_sm120: bool = False  # its FlashInfer gathers nothing past lens on SM120
     known: bool = True  # False: newer than every release that was read, with the facts of the newest
 
     def decode_query_len(self, num_speculative_tokens: int, method: str | None = None) -> int:
@@ -50,27 +44,32 @@ class Release:
         (15, 8)
         """
         k = num_speculative_tokens
-        if k and self.split == "parallel" and method in ("dspark", "dflash"):
+        if self.split == "parallel" and method in ("dspark", "dflash"):
             return 1 + 2 * k
         return 1 + k + (k > 0 and self.split == "draft" and method == "draft_model")
 
 
 _FREE, _HELD = (1, 3, 4, 5), (1, 1, 1, 2)  # integers left to Triton's specialisation; do_not_specialize
 _REVERTED = "reverted in 0.28.0 by PR #51318, for issue #52448: garbage in one request of a batch, never the first"
-_FIXED, _PITCHED = "every step builds the full width", "adaptive at a row stride that does not move"
+_FIXED = "every step builds the full width"
+_PITCHED: tuple[Policy, Layout, str, str] = (
+    "pow2",
+    "pitched",
+    "PR #52823",
+    "adaptive at a row stride that does not move",
+)
 
 RELEASES: tuple[Release, ...] = (
-    Release("0.26.0", "fixed", "pitched", "before PR #50004", _FIXED, "parallel", _FREE, False),
-    Release("0.27.1", "pow2", "packed", "PR #50004", _REVERTED, "parallel", _FREE, False),
-    Release("0.28.0", "fixed", "pitched", "PR #51318", _FIXED, "parallel", _FREE, False),
-    Release("0.29.0", "pow2", "pitched", "PR #52823", _PITCHED, "parallel", _FREE, False),
-    Release("0.30.0", "pow2", "pitched", "PR #52823", _PITCHED, "parallel", _HELD, False),
-    Release("0.31.0", "pow2", "pitched", "PR #52823", _PITCHED, "plain", _HELD, False),
-    Release("0.32.0", "pow2", "pitched", "PR #52823", _PITCHED, "plain", _HELD, False),
-    Release("0.33.0", "pow2", "pitched", "PR #52823", _PITCHED, "plain", _HELD, True),
-    Release("0.34.0", "pow2", "pitched", "PR #52823", _PITCHED, "draft", _HELD, True),
+    Release("0.26.0", "fixed", "pitched", "before PR #50004", _FIXED, "parallel", _FREE),
+    Release("0.27.1", "pow2", "packed", "PR #50004", _REVERTED, "parallel", _FREE),
+    Release("0.28.0", "fixed", "pitched", "PR #51318", _FIXED, "parallel", _FREE),
+    Release("0.29.0", *_PITCHED, "parallel", _FREE),
+    Release("0.30.0", *_PITCHED, "parallel", _HELD),
+    Release("0.31.0", *_PITCHED, "plain", _HELD),
+    Release("0.32.0", *_PITCHED, "plain", _HELD),
+    Release("0.33.0", *_PITCHED, "plain", _HELD, lens_bound_sm120=True),
+    Release("0.34.0", *_PITCHED, "draft", _HELD, lens_bound_sm120=True),
 )
-_NEWEST = RELEASES[-1]
 
 
 def release_of(version: str) -> Release:
@@ -82,13 +81,13 @@ def release_of(version: str) -> Release:
     >>> release_of("0.30.1rc2").name, release_of("0.35.0").known
     ('0.30.0', False)
     """
+    newest = RELEASES[-1]
     found = re.match(r"v?(\d{1,6})\.(\d{1,6})(?!\d)", version.strip()) if isinstance(version, str) else None
     if found is None:
-        raise ValueError(f"release is {str(version)[:40]!r}; it must be a vLLM version such as {_NEWEST.name}")
+        raise ValueError(f"release is {str(version)[:40]!r}; it must be a vLLM version such as {newest.name}")
     number = int(found[1]), int(found[2])
-    for release in RELEASES:
-        if number == tuple(int(part) for part in release.name.split(".")[:2]):
-            return release
     if number < (0, 26):
         raise ValueError(f"release is {version[:40]!r}; C128A rows are known from {RELEASES[0].name} on")
-    return replace(_NEWEST, name=f"{number[0]}.{number[1]}", known=False)
+    minor = f"{number[0]}.{number[1]}"
+    same = [release for release in RELEASES if release.name.startswith(f"{minor}.")]
+    return same[0] if same else replace(newest, name=minor, known=False)

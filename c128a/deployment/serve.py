@@ -16,6 +16,7 @@ to wait. A value comes back only where it was understood, for any other may be a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -30,11 +31,14 @@ NODES = 20_000  # parts of a document; an alias in YAML can stand for many
 
 SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # A graph matters here when it holds the decode attention: vLLM's modes and levels, by what they do to a decode step.
-GRAPHS_OF: dict[str, dict[str, Graph]] = {
-    "mode": {"NONE": "eager", "PIECEWISE": "piecewise", "FULL": "full", "FULL_DECODE_ONLY": "full",
-             "FULL_AND_PIECEWISE": "full"},
-    "level": {"0": "eager", "1": "piecewise", "2": "full", "3": "full"},
-}  # fmt: skip
+MODES: dict[str, Graph] = {
+    "NONE": "eager",
+    "PIECEWISE": "piecewise",
+    "FULL": "full",
+    "FULL_DECODE_ONLY": "full",
+    "FULL_AND_PIECEWISE": "full",
+}
+LEVELS: dict[str, Graph] = {"0": "eager", "1": "piecewise", "2": "full", "3": "full"}
 
 NUMBERS = {
     "--max-model-len": "max_model_len",
@@ -50,22 +54,23 @@ OBJECTS = {
     "custom_ops compile_sizes inductor_compile_config cache_dir debug_dump_path",
     "--attention-config": "flash_attn_version flash_attn_max_num_splits_for_cuda_graph indexer_kv_dtype",
 }
-# Options that can change the verdict and are not followed.
+SHARDED = ("--decode-context-parallel-size", "--prefill-context-parallel-size")
+# Options that can change the verdict and are not followed; of the last two only a value of 1 changes nothing.
 FOREIGN = {
     **dict.fromkeys(("--config", "--env-file"), "a file of options that is not here"),
     **dict.fromkeys(("--hf-overrides", "--hf-config-path"), "it changes the model's configuration"),
     **dict.fromkeys(("--worker-cls", "--worker-extension-cls", "--scheduler-cls"), "it names other code than vLLM's"),
     **dict.fromkeys(("--model-class-overrides", "--additional-config"), "it is for other code than vLLM's"),
     "--disable-sliding-window": "it bounds the model length",
+    **dict.fromkeys(SHARDED, "the rows of a rank of a sharded context are not described here"),
 }
-SHARDED = ("--decode-context-parallel-size", "--prefill-context-parallel-size")
-READ = {*NUMBERS, *OBJECTS, *FOREIGN, *SHARDED, "--model", "--enforce-eager", "--no-enforce-eager", "--spec-tokens",
-        "--spec-method", "--spec-model", "--optimization-level", "--attention-backend"}  # fmt: skip
+SPECULATION = {"--spec-tokens": "num_speculative_tokens", "--spec-method": "method", "--spec-model": "model"}
+READ = {*NUMBERS, *OBJECTS, *FOREIGN, *SPECULATION, "--model", "--enforce-eager", "--no-enforce-eager",
+        "--optimization-level", "--attention-backend"}  # fmt: skip
 ALIASES = {"-sc": "--speculative-config", "-cc": "--compilation-config", "-ac": "--attention-config",
            "-O": "--optimization-level", "-dcp": SHARDED[0], "-pcp": SHARDED[1], "-tp": "--tensor-parallel-size",
            "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}  # fmt: skip
-# All other options of vLLM 0.26 to 0.34, without a value and with one; and those whose value is a number or one of
-# vLLM's own words, which is shown.
+# All other options of vLLM 0.26 to 0.34, without a value and with one: a name that is in no table may be misspelt.
 FLAG = re.compile(
     r"--(enable|disable|no|use|trust|skip|return|interleave|specialize|fully|exclude|shuffle)-[a-z0-9-]+|-dp[hem]|-ep|"
     r"--(allow-(credentials|deprecated-quantization)|headless|grpc|async-scheduling|numa-bind|dcp-q-replicate|"
@@ -86,14 +91,7 @@ VALUED = re.compile(
     r"--(config-format|convert|cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|"
     r"hf-token|port|quantization|runner|seed|tokenizer|uds)"
 )
-SHOWN = re.compile(
-    r"--((tensor|pipeline|data)-parallel-size|gpu-memory-utilization|(moe|all2all)-backend|load-format|kv-cache-dtype|"
-    r"tokenizer-mode|(reasoning|tool-call)-parser|scheduling-policy|dtype|port|seed|quantization)"
-)
 OTHER_MODELS = re.compile(r"llama|qwen|mistral|mixtral|gemma|gpt-oss|glm|kimi|minimax|deepseek[-_]?(v[123]|r1)", re.I)
-SPECULATION = ("--spec-tokens", "--spec-method", "--spec-model")
-ASSIGNMENT = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
-NUMBER_LIKE = re.compile(r"[0-9][0-9._]{0,19}[A-Za-z]{0,2}")  # of values that cannot be read, those that are shown
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class ServeLine:
     """A serve command as far as it was understood: arguments for `check`, where each came from, and the rest."""
 
     values: dict[str, Any]  # argument of c128a.deployment.check -> value
-    sources: dict[str, str]  # argument, or option without a meaning here -> the words it was read from
+    sources: dict[str, str]  # argument -> the words it was read from
     assumed: dict[str, Any]  # argument that is not on the line -> vLLM's default, where that of check is another
     not_read: tuple[str, ...]  # names of options and variables without a meaning here; never a value
     unread: dict[str, str]  # argument or option that could change the verdict -> why it was not read
@@ -218,6 +216,18 @@ def _scalar_words(value: str, key: str, listed: bool) -> list[str]:
     return [value] if "vllm-openai" in value else []
 
 
+def _number(name: str, value: Any, *, human: bool = False) -> int:
+    """The whole number of an option; raises ValueError, and repeats only what looks like a number."""
+    text = str(value)
+    try:
+        if isinstance(value, bool) or not (human or re.fullmatch(r"\s*[0-9]{1,15}\s*", text)):
+            raise ValueError("it must be a whole number")
+        return human_int(text)
+    except ValueError as error:
+        shown = text if re.fullmatch(r"[0-9][0-9._]{0,19}[A-Za-z]{0,2}", text) else "no number"
+        raise ValueError(f"{name} is {shown}: {error}") from None
+
+
 def _variable(text: str) -> bool:
     """Whether a shell or a template fills this in."""
     return "$" in text or "{{" in text
@@ -230,11 +240,11 @@ class _Reader:
         self.document = document
         self.options: dict[str, str | None] = {}  # name -> value, None where it has none
         self.typed: dict[str, str] = {}  # name -> as it was written
-        self.dotted: dict[str, dict[str, str]] = {}  # option -> key -> value, for a JSON option given key by key
+        self.dotted: dict[str, dict[str, str]] = {}  # JSON option -> key -> value, where it is given key by key
         self.variables: dict[str, str] = {}
         self.part = 0  # of a document: a list of words, or a command
         self.parts: dict[str, int] = {}  # option -> the part that gave it
-        self.model: str | None = None
+        self.model = ""
         self.nameless = 0  # words that are no option and no value of one
         self.values: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
@@ -246,22 +256,21 @@ class _Reader:
         """Find the serve command among the words and collect its options."""
         spans = []
         for at, word in enumerate(words):
-            then = words[at + 1 : at + 2] == ["serve"]
-            if re.search(r"(^|[/=])vllm$", word) and then:
-                spans.append((at, at + 2))
-            elif re.search(r"\bvllm[./]entrypoints[./](openai[./]api_server|cli[./]main)(\.py)?$", word):
-                spans.append((at, at + 1 + then))
+            serve = words[at + 1 : at + 2] == ["serve"]
+            module = re.search(r"\bvllm[./]entrypoints[./](openai[./]api_server|cli[./]main)(\.py)?$", word)
+            if module or (serve and re.search(r"(^|[/=])vllm$", word)):
+                spans.append((at, at + 1 + serve))
         images = [at for at, word in enumerate(words) if re.match(r"[\w./:-]*\bvllm-openai(:|@|$)", word)]
         if images and (tag := re.search(r":v?(\d+\.\d+\.\d+)", words[images[0]])):
-            self.values["release"], self.sources["release"] = tag[1], f"vllm-openai:v{tag[1]}"
+            self.put("release", tag[1], f"vllm-openai:v{tag[1]}")
         bare = not spans and (self.document or (words and words[0].startswith("-")))
-        if images and not spans and not bare:
+        if not spans and not bare:
             spans = [(at, at + 1) for at in images]
         if len(spans) > 1:
             raise ValueError(f"the text holds {len(spans)} serve commands; give one of them")
         first, start = spans[0] if spans else (0, 0)
-        ends = [at for at, word in enumerate(words) if at >= start and word and not word.strip(";&|()")]
-        end = ends[0] if ends else len(words)
+        ends = (at for at, word in enumerate(words) if at >= start and word and not word.strip(";&|()"))
+        end = next(ends, len(words))
         inside, outside = words[start:end], words[:first] + words[end:]
         if self.document:  # a list of arguments may stand before the command
             inside, outside = words[:first] + words[start:], []
@@ -282,38 +291,36 @@ class _Reader:
         """Take the options of a command, each with its value; the first other word is the model."""
         at = 0
         while at < len(words):
-            word, following = words[at], words[at + 1] if at + 1 < len(words) else None
+            word, following = words[at], words[at + 1] if at + 1 < len(words) else ""
             at += 1
             if self.document and not word.strip(";&|()"):
                 self.part += 1
             elif word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
-                self.assign(following or "")
+                self.assign(following)
                 at += 1
             elif self.assign(word):
                 continue
             elif re.match(r"[-\u2010-\u2015\u2212]+\D", word):  # a pasted dash may be a longer one
                 at += self.option(word, following)
+            elif re.search(r"deepseek[-_]?v4", word, re.I) or not (
+                self.model or self.document or (_variable(word) and "model" not in word.lower())
+            ):
+                self.model = word
+            elif _variable(word):
+                self.unread["variable"] = "a variable of the shell may hold options"
             else:
-                named = self.model is None and (not _variable(word) or "model" in word.lower())
-                if (named and not self.document) or re.search(r"deepseek[-_]?v4", word, re.I):
-                    self.model = word
-                elif _variable(word):
-                    self.unread["variable"] = "a variable of the shell may hold options"
-                else:
-                    self.nameless += 1
+                self.nameless += 1
 
     def assign(self, word: str) -> bool:
         """Take NAME=value, with --env= or -e before it; False for any other word."""
-        found = ASSIGNMENT.fullmatch(re.sub(r"^(--env=|-e(?=[A-Z_]))", "", word))
+        found = re.fullmatch(r"(?:--env=|-e(?=[A-Z_]))?([A-Za-z_]\w{0,99})=(.*)", word, re.DOTALL)
         if found:
             self.variables[found[1]] = found[2]
         return found is not None
 
-    def option(self, word: str, following: str | None) -> int:
+    def option(self, word: str, following: str) -> int:
         """Take one option; return how many of the words after it are its value."""
-        typed, given, value = word.partition("=")
-        if re.fullmatch(r"-O\d", word):
-            typed, given, value = "-O", "=", word[2:]
+        typed, given, value = re.sub(r"^-O(?=\d$)", "-O=", word).partition("=")
         typed, _, key = typed.partition(".")
         name = ALIASES.get(typed, typed.replace("_", "-") if typed.startswith("--") else typed)
         flag = name in ("--enforce-eager", "--disable-sliding-window") or FLAG.fullmatch(name)
@@ -323,10 +330,12 @@ class _Reader:
                 shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
                 self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
             return 0
-        takes = not flag and not given and re.match(r"[^-;]|-\d+$", following or ";") is not None
+        takes = not flag and not given and re.match(r"[^-;]|-\d+$", following) is not None
         found = value if given else following if takes else None
-        if key:
+        if key and name in OBJECTS:
             self.dotted.setdefault(name, {})[key] = found or ""
+        elif key and name in READ:
+            self.unread[name] = "it takes no keys"
         else:
             name = "--enforce-eager" if name == "--no-enforce-eager" else name
             if self.options.get(name, found) != found and self.parts[name] != self.part:
@@ -337,34 +346,23 @@ class _Reader:
     def settle(self) -> ServeLine:
         """Understand what was collected."""
         self.settle_model()
-        for name, argument in NUMBERS.items():
-            self.settle_number(name, argument)
+        for name in NUMBERS:
+            if name in self.options:
+                self.settle_number(name)
         self.settle_speculation()
         self.settle_graph()
         self.settle_backend()
-        for name in self.options:
-            value, typed = self.options[name], self.typed[name]
-            if name in FOREIGN:
+        for name, value in self.options.items():
+            if name not in READ or (name in SHARDED and value == "1"):
+                self.not_read.append(self.typed[name])
+            elif name in FOREIGN:
                 self.unread[name] = FOREIGN[name]
-            elif name in SHARDED and value == "1":
-                self.sources[name] = f"{typed} 1"
-            elif name in SHARDED:
-                self.unread[name] = "the rows of a rank of a sharded context are not described here"
-            elif name not in READ and value and SHOWN.fullmatch(name) and re.fullmatch(r"[a-z0-9_.]{1,32}", value):
-                self.sources[name] = f"{typed} {value}"
-            elif name not in READ:
-                self.not_read.append(typed)
-        for name in self.dotted.keys() - OBJECTS.keys():
-            if name in READ:
-                self.unread[name] = "it takes no keys"
-            else:
-                self.not_read.append(name)
-        for name, value in self.variables.items():
-            self.settle_variable(name, value)
+        for name, text in self.variables.items():
+            self.settle_variable(name, text)
         if self.nameless:
             self.not_read.append(f"words that belong to no option: {self.nameless}")
         assumed = {}
-        if not {"max_num_seqs"} & {*self.values, *self.unread}:
+        if "max_num_seqs" not in {*self.values, *self.unread}:
             assumed["max_num_seqs"] = 1024
             self.notes.append(
                 "No --max-num-seqs: vLLM takes 1,024 on cards of 70 GiB or more, A100 left out, 256 on others."
@@ -377,21 +375,18 @@ class _Reader:
         self.values[argument], self.sources[argument] = value, words
 
     def settle_model(self) -> None:
-        word = self.options.pop("--model", None) or self.model or ""
-        last = word.rstrip("/").rpartition("/")[2]
+        word = self.options.get("--model") or self.model
         if found := re.search(r"deepseek[-_]?v4[._]?1(?![0-9kmb])", word, re.I):
             self.put("model", "V4.1", found[0])
         elif found := re.search(r"deepseek[-_]?v4([-_](pro|flash|base|dspark|fp8|nvfp4))*", word, re.I):
             self.put("model", "V4", found[0])
-        elif found := OTHER_MODELS.search(last):
+        elif found := OTHER_MODELS.search(word.rstrip("/").rpartition("/")[2]):
             self.put("model", "other", found[0])
         else:
             self.notes.append("The name of the model says nothing here: it is taken for a DeepSeek-V4.")
 
-    def settle_number(self, name: str, argument: str) -> None:
-        if name not in self.options:
-            return
-        value, typed = self.options[name], self.typed[name]
+    def settle_number(self, name: str) -> None:
+        argument, value, typed = NUMBERS[name], self.options[name], self.typed[name]
         if value is None:
             raise ValueError(f"{typed} has no value")
         if _variable(value):
@@ -400,34 +395,23 @@ class _Reader:
             self.unread[argument] = f"{typed} {value.strip()}: fitted to the memory at start-up; vLLM's log names it"
         else:
             human = name in ("--max-model-len", "--max-num-batched-tokens")
-            self.put(argument, self.number(typed, value, human=human), f"{typed} {value.strip()}")
-
-    def number(self, name: str, value: Any, *, human: bool = False) -> int:
-        """The whole number of an option; raises ValueError, and repeats only what looks like a number."""
-        try:
-            if isinstance(value, bool) or not (human or re.fullmatch(r"\s*[0-9]{1,15}\s*", str(value))):
-                raise ValueError("it must be a whole number")
-            return human_int(str(value))
-        except ValueError as error:
-            shown = str(value) if NUMBER_LIKE.fullmatch(str(value)) else "no number"
-            raise ValueError(f"{name} is {shown}: {error}") from None
+            self.put(argument, _number(typed, value, human=human), f"{typed} {value.strip()}")
 
     def object(self, name: str, *read: str) -> dict[str, Any]:
         """The object of a JSON option. The other keys of it are listed, without their values."""
-        value: str | None = self.options.get(name)
         config: Any = {}
         if name in self.dotted:  # vLLM lets the keys replace the object
             for key, text in self.dotted[name].items():
-                try:
+                config[key] = text
+                with contextlib.suppress(ValueError):
                     config[key] = json.loads(text)
-                except ValueError:
-                    config[key] = text
         elif name in self.options:
+            value = self.options[name] or ""
             try:
-                config = json.loads(value or "")
+                config = json.loads(value)
             except ValueError:
                 config = None
-            if config is None and value and _variable(value):
+            if config is None and _variable(value):
                 self.unread[name] = "it is a variable, or holds one"
                 return {}
             if not isinstance(config, dict):
@@ -443,9 +427,8 @@ class _Reader:
         return config
 
     def settle_speculation(self) -> None:
-        read = ("num_speculative_tokens", "method", "model", "enable_adaptive_verification")
-        config = self.object("--speculative-config", *read)
-        given = {key: self.options[name] for key, name in zip(read, SPECULATION, strict=False) if name in self.options}
+        config = self.object("--speculative-config", *SPECULATION.values(), "enable_adaptive_verification")
+        given = {key: self.options[name] for name, key in SPECULATION.items() if name in self.options}
         config = {**config, **given}
         if not config:
             return
@@ -454,7 +437,7 @@ class _Reader:
             self.unread["num_speculative_tokens"] = "their number is left to the draft model, or is a variable"
         else:
             words = "--spec-tokens" if "num_speculative_tokens" in given else "num_speculative_tokens ="
-            self.put("num_speculative_tokens", self.number("num_speculative_tokens", count), f"{words} {count}")
+            self.put("num_speculative_tokens", _number("num_speculative_tokens", count), f"{words} {count}")
         if method in METHODS:
             self.put("speculative_method", method, f"method = {method}")
         elif method is None:
@@ -462,25 +445,22 @@ class _Reader:
         else:
             self.unread["speculative_method"] = "no method of vLLM has this name"
         if config.get("enable_adaptive_verification"):
-            self.sources["adaptive"] = "enable_adaptive_verification"
             self.notes.append("Adaptive verification: the host's request boundaries are right in their total only.")
 
     def settle_graph(self) -> None:
-        given = self.object("--compilation-config", "cudagraph_mode").get("cudagraph_mode")
-        level = self.options.get("--optimization-level")
-        if self.typed.get("--enforce-eager", "").replace("_", "-") == "--enforce-eager":
-            self.put("graph", "eager", self.typed["--enforce-eager"])
-            return
-        kind, value = ("mode", given) if given is not None else ("level", level)
-        words = f"{'cudagraph_mode =' if kind == 'mode' else '-O'} {value}"
-        if value is None and "--optimization-level" not in self.options:
-            return
-        if _variable(str(value)):
+        words, known = "cudagraph_mode =", MODES
+        value = self.object("--compilation-config", "cudagraph_mode").get("cudagraph_mode")
+        if value is None and "--optimization-level" in self.options:  # the level only sets what was not said
+            words, known, value = "-O", LEVELS, self.options["--optimization-level"] or ""
+        eager = self.typed.get("--enforce-eager", "")
+        if eager.replace("_", "-") == "--enforce-eager":  # and not --no-enforce-eager after it
+            self.put("graph", "eager", eager)
+        elif value is not None and _variable(str(value)):
             self.unread["graph"] = "the mode of the graphs is a variable"
-        elif str(value).upper() in GRAPHS_OF[kind]:
-            self.put("graph", GRAPHS_OF[kind][str(value).upper()], words)
-        else:
-            raise ValueError(f"{words.split()[0]} has another value than {', '.join(GRAPHS_OF[kind])}")
+        elif value is not None and str(value).upper() not in known:
+            raise ValueError(f"{words.split()[0]} has another value than {', '.join(known)}")
+        elif value is not None:
+            self.put("graph", known[str(value).upper()], f"{words} {value}")
 
     def settle_backend(self) -> None:
         config = self.object("--attention-config", "backend")
@@ -493,13 +473,14 @@ class _Reader:
             self.unread["consumer"] = "no attention backend of vLLM that is described here has this name"
 
     def settle_variable(self, name: str, value: str) -> None:
-        if name == "VLLM_BATCH_INVARIANT" and value.strip() in ("0", "1"):
-            self.put("batch_invariant", value.strip() == "1", f"{name}={value.strip()}")
+        value = value.strip()
+        if name == "VLLM_BATCH_INVARIANT" and value in ("0", "1"):
+            self.put("batch_invariant", value == "1", f"{name}={value}")
         elif name == "VLLM_BATCH_INVARIANT":
             self.unread["batch_invariant"] = f"{name} is neither 0 nor 1"
-        elif name == "VLLM_USE_V2_MODEL_RUNNER" and value.strip() != "1":
+        elif name == "VLLM_USE_V2_MODEL_RUNNER" and value != "1":
             self.unread[name] = "the older model runner splits decode from prefill in another way"
-        elif name == "C128A_VLLM" and value.strip() != "0":
+        elif name == "C128A_VLLM" and value != "0":
             self.unread[name] = "the stand-in takes the builder's place; check it by its layout and policy"
         else:
             self.not_read.append(name)
