@@ -180,10 +180,8 @@ def _stride(setup: Setup) -> Iterator[Said]:
             f"starts at element {narrow}, and the captured kernel reads it at {wide}: every decode row after the "
             f"first gets stale or foreign ids. {history}"
         )
-        setting = (
-            "Pitched rows (vLLM 0.29.0 or later), a fixed width (0.28.0), cudagraph_mode PIECEWISE or NONE, or one "
-            f"captured graph for each of the {len(setup.widths)} widths."
-        )
+        graphs = f"cudagraph_mode PIECEWISE or NONE, or a captured graph for each of the {len(setup.widths)} widths"
+        setting = f"Pitched rows (vLLM 0.29.0 or later), a fixed width (0.28.0), {graphs}."
         yield "moving-rows", "danger", why, setting
     elif setup.graph == "full":
         why = f"Row 0 lies at element 0 at any stride, and a step has no second decode row. {history}"
@@ -212,10 +210,10 @@ def _view(setup: Setup) -> Iterator[Said]:
         return
     sm120, release = setup.consumer == "flashinfer_sm120", setup.release
     if sm120 and not release and setup.decode_rows > SM120_LOOSE_ROWS:
-        why = (
-            f"FlashInfer's SM120 kernel before 0.7.4 asks for contiguous rows above {SM120_LOOSE_ROWS} tokens. A step "
-            f"can have {setup.decode_rows:,} decode rows, and pitched rows under {setup.capacity:,} columns have gaps."
+        gaps = (
+            f"Pitched rows of {setup.capacity:,} columns have gaps, and a step can have {setup.decode_rows:,} of them."
         )
+        why = f"FlashInfer's SM120 kernel before 0.7.4 asks for contiguous rows above {SM120_LOOSE_ROWS} tokens. {gaps}"
         setting = f"Policy fixed, decode rows at full width as vLLM builds them, or at most {SM120_LOOSE_ROWS} rows."
         yield "rows-not-contiguous", "danger", why, setting
     cause = f"A full graph replays the width of its capture too, {setup.capacity:,} columns."
@@ -235,10 +233,8 @@ def _view(setup: Setup) -> Iterator[Said]:
         setting = "Policy fixed, cudagraph_mode PIECEWISE or NONE, or a kernel that stops at lens, as FlashMLA does."
         yield "stale-columns", "warning", why, setting
     if setup.consumer == "other":
-        why = (
-            "Does it take any row stride, or only contiguous rows? Does it stop at lens, or read on? Which multiple of "
-            "columns does it ask for? FlashMLA takes any stride, stops at lens, and asks for 64."
-        )
+        asked = "Does it take any row stride? Does it stop at lens? Which multiple of columns does it ask for?"
+        why = f"{asked} FlashMLA takes any stride, stops at lens, and asks for 64."
         yield "unknown-reader", "info", why, "Policy fixed, whatever the answers."
 
 
@@ -251,30 +247,24 @@ def _room(setup: Setup) -> Iterator[Said]:
             outcome = "The builder of this package refuses such a step with an error."
         elif setup.layout == "pitched" and setup.policy != "fixed":
             outcome = "vLLM asserts that the width holds the sequence, and stops."
-        why = (
-            f"A capacity of {capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens; "
-            f"max_model_len is {setup.max_model_len:,} and needs {needed:,} columns. {outcome}"
-        )
-        setting = (
-            f"max_model_len {capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, an auto-fitted length "
-            f"included; or a capacity of {capacity_width(setup.max_model_len):,}."
-        )
+        room = f"A capacity of {capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens"
+        why = f"{room}; max_model_len is {setup.max_model_len:,} and needs {needed:,} columns. {outcome}"
+        fits = f"max_model_len {capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, auto-fitted or not"
+        setting = f"{fits}; or a capacity of {capacity_width(setup.max_model_len):,}."
         yield "capacity-too-small", "danger", why, setting
     cells, last = setup.max_num_batched_tokens * capacity, INT32_CELLS // capacity
     if setup.release and cells > INT32_CELLS:
-        why = (
-            f"{setup.max_num_batched_tokens:,} rows of {capacity:,} columns are {cells:,} cells. The row loop counts "
-            f"in 32 bits: from cell {INT32_CELLS:,}, in row {last:,}, it writes outside the buffer."
-        )
+        size = f"{setup.max_num_batched_tokens:,} rows of {capacity:,} columns are {cells:,} cells"
+        outcome = f"from cell {INT32_CELLS:,}, in row {last:,}, it writes outside the buffer"
+        why = f"{size}. The row loop counts in 32 bits: {outcome}."
         setting = f"max_num_batched_tokens {last:,} or less, or the stand-in of this package: its offsets have 64 bits."
         yield "large-offsets", "danger", why, setting
     if capacity != CAPACITY:
-        outcome = "would run over the rows after it" if capacity < CAPACITY else "would end early"
-        why = (
-            f"A call of build_c128a_topk_metadata without a width builds {CAPACITY:,} columns; a long row of "
-            f"{capacity:,} {outcome}. vLLM's builder and the one of this package pass their width."
+        outcome = (
+            f"a long row of {capacity:,} would {'run over the rows after it' if capacity < CAPACITY else 'end early'}"
         )
-        yield "default-width", "info", why, "Pass max_compressed_tokens in calls of your own."
+        why = f"A call of build_c128a_topk_metadata without a width builds {CAPACITY:,} columns; {outcome}."
+        yield "default-width", "info", why, "Pass max_compressed_tokens in calls of your own, as both builders do."
 
 
 def _warming(setup: Setup) -> Iterator[Said]:
@@ -284,21 +274,18 @@ def _warming(setup: Setup) -> Iterator[Said]:
     odd = setup.policy == "pow2" and setup.capacity & (setup.capacity - 1) != 0
     last = f" The last, {setup.capacity:,}, is the capacity: a list of powers of two misses it."
     if missing:
-        why = (
-            f"Reachable but not warmed up: {width_list(missing)}. The first batch that needs one compiles or captures "
-            f"while it is served.{last if odd and setup.capacity in missing else ''}"
+        stall = (
+            f"The first batch of one compiles or captures while served.{last if odd and widths[-1] in missing else ''}"
         )
+        why = f"Reachable but not warmed up: {width_list(missing)}. {stall}"
         yield "uncovered-widths", "warning", why, f"Warm up {width_list(widths)}."
     elif given is None and odd:
         why = f"The widths are {width_list(widths)}.{last}"
         yield "capacity-not-power-of-two", "info", why, "Take warm-up lists from the reachable widths."
     if setup.release:
         all_widths, counts, strides, pointers = setup.release.variants
-        why = (
-            f"The row loop has {all_widths} compiled variant for all widths, {counts} after other decode counts, "
-            f"{strides} after an odd block-table stride, {pointers} after an unaligned positions pointer. Each is "
-            "compiled when it is first met."
-        )
+        more = f"{counts} after other decode counts, {strides} after an odd block-table stride"
+        why = f"The row loop has {all_widths} compiled variant for all widths, {more}, {pointers} after unaligned positions."
         setting = "Positions at an address that 16 divides; or this package's stand-in: warmup() lists its variants."
         yield "compiles-while-serving", "info", why, setting
 
@@ -311,17 +298,15 @@ def _batches(setup: Setup) -> Iterator[Said]:
     if setup.num_speculative_tokens:
         most, wanted = setup.decode_query_len, setup.max_num_seqs * setup.decode_query_len
         bound = f" (of {wanted:,}: max_num_batched_tokens is the bound)" if wanted > setup.decode_rows else ""
+        decode = f"when its query has {most} tokens or fewer, the short last chunk of a prompt included"
         why = (
-            f"With {setup.num_speculative_tokens} speculative tokens a request is decode when its query has {most} "
-            f"tokens or fewer, the short last chunk of a prompt included, and prefill from {most + 1} on. A step has "
-            f"up to {setup.decode_rows:,} decode rows{bound}."
+            f"With {setup.num_speculative_tokens} speculative tokens a request is decode {decode}, and prefill from "
+            f"{most + 1} on. A step has up to {setup.decode_rows:,} decode rows{bound}."
         )
         yield "decode-prefill-split", "info", why, f"Size decode buffers and graphs for {setup.decode_rows:,} rows."
     narrow = reachable_widths(setup.capacity)[0]
     needless = setup.consumer.startswith("flashmla") and not setup.batch_invariant and narrow < setup.capacity
     if setup.policy == "fixed" and needless:
-        why = (
-            f"Rows are {setup.capacity:,} columns wide whatever the batch holds, and the prefill combine fills them "
-            f"once in each C128A layer. The power-of-two policy starts at {narrow:,}."
-        )
+        fills = "whatever the batch holds, and the prefill combine fills them once in each C128A layer"
+        why = f"Rows are {setup.capacity:,} columns wide {fills}. The power-of-two policy starts at {narrow:,}."
         yield "full-width", "info", why, "Adaptive width on pitched rows: vLLM 0.29.0 or later."
