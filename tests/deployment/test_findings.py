@@ -40,7 +40,7 @@ FINDINGS = [
     (of("0.30.0", capacity=7680, max_model_len=983_167), "capacity-too-small", None),
     (of("0.30.0", capacity=7680, max_model_len=983_168), "capacity-too-small", "danger"),
     (of("0.29.0"), "compiles-while-serving", "info", "has 1 ", "3 after", "4 after", "5 after"),
-    (of("0.30.0"), "compiles-while-serving", "info", "has 1 ", "1 after other", "1 after an odd", "2 after"),
+    (of("0.30.0"), "compiles-while-serving", "info", "has 1 ", "1 after other", "1 after odd", "2 after"),
     (OURS, "compiles-while-serving", None),
     (of("0.30.0", max_model_len=65_536), "default-width", "info"),
     (of("0.30.0", max_model_len=1_048_576), "default-width", None),
