@@ -284,8 +284,8 @@ def _warming(setup: Setup) -> Iterator[Said]:
         yield "capacity-not-power-of-two", "info", why, "Take warm-up lists from the reachable widths."
     if setup.release:
         all_widths, counts, strides, pointers = setup.release.variants
-        more = f"{counts} after other decode counts, {strides} after odd table strides"
-        why = f"The row loop compiles {all_widths} variant for all widths, {more}, {pointers} after unaligned positions."
+        more = f"{counts} after other decode counts, {strides} after odd table strides, {pointers} after"
+        why = f"The row loop compiles {all_widths} variant for all widths, {more} unaligned positions."
         setting = "Positions at an address that 16 divides; or this package's stand-in: warmup() lists its variants."
         yield "compiles-while-serving", "info", why, setting
 
