@@ -65,23 +65,17 @@ def sources(folder: Path) -> Path:
 def export(pages: Path, kind: str, page: str, to: Path, *options: str) -> str:
     """What `marimo export` writes; raises SystemExit where it or a cell of the page fails. to: the file."""
     command = [sys.executable, "-m", "marimo", "--log-level", "ERROR", "export", kind, f"{page}.py"]
-    done = subprocess.run(
-        [*command, "--output", str(to), "--no-sandbox", *options],
-        cwd=pages,
-        env={**os.environ, "C128A_SITE": "1", "UV": find_uv_bin()},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command += ["--output", str(to), "--no-sandbox", *options]
+    environment = {**os.environ, "C128A_SITE": "1", "UV": find_uv_bin()}
+    done = subprocess.run(command, cwd=pages, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"page {page} was not exported as {kind}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
     return to.read_text(encoding="utf-8")
 
 
-def with_bar(html: str, *links: str, parts: tuple[str, ...]) -> str:
-    """A page under a bar of links. parts: files of scripts/site/ that belong into its head."""
-    head = "".join(template(name).template for name in parts)
+def with_bar(html: str, *links: str, still: bool = False) -> str:
+    """A page under a bar of links; the controls of a still one are out of reach."""
+    head = template("bar.html").template + (template("still.html").template if still else "")
     bar = f'<nav id="site-bar" aria-label="Site">{" ".join(links)}</nav>'
     return html.replace("</head>", f"{head}</head>", 1).replace("<body>", f"<body>{bar}", 1)
 
@@ -93,7 +87,7 @@ def live(pages: Path, page: str, site: Path) -> None:
     shutil.copytree(folder, site, dirs_exist_ok=True)  # the same front end each time, and a wheel of its own
     html = PINNED.sub(r"\1", BESIDE.sub(r"\1../", html))
     links = ['<a href="../index.html">All pages</a>', f'<a href="../{page}.html">Recorded page</a>']
-    html = with_bar(html, *links, "Python comes from the network; until then see the recording.", parts=("bar.html",))
+    html = with_bar(html, *links, "Python comes from the network; until then see the recording.")
     (site / "live").mkdir(exist_ok=True)
     (site / "live" / f"{page}.html").write_text(html, encoding="utf-8")
 
@@ -108,12 +102,10 @@ def recorded(pages: Path, page: str, site: Path, presets: list[str]) -> str:
     for file, name in zip(cases, [None, *presets], strict=True):
         preset = ["--", "--preset", name] if name else []
         html = FRONT_END.sub(".", export(pages, "html", page, site / file, "--no-include-code", *preset))
-        links = [
-            f'<a href="{other}"{" aria-current=page" if other == file else ""}>{title}</a>'
-            for other, title in cases.items()
-        ]
+        links = [f'<a href="{other}">{title}</a>' for other, title in cases.items()]
+        links = [link.replace(f'"{file}"', f'"{file}" aria-current=page') for link in links]
         home = '<a href="index.html">All pages</a>'
-        html = with_bar(html, home, "Recorded:", *links, "Also:", *forms, parts=("bar.html", "still.html"))
+        html = with_bar(html, home, "Recorded:", *links, "Also:", *forms, still=True)
         (site / file).write_text(html, encoding="utf-8")
     text = (pages / f"{page}.py").read_text(encoding="utf-8")
     told = {field: escape(said) for field, said in re.findall(r'^# (title|description) = "(.+)"$', text, re.M)}

@@ -19,6 +19,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import torch
+
+from c128a.bench import records, timing
+from c128a.bench.provenance import provenance
+from c128a.width import reachable_widths
+
 NOT_RUN = 77  # the status by which test runners know a skip
 MODULES = ("flash_mla", "vllm.third_party.flashmla.flash_mla_interface")
 CASES = ((64, 256), (256, 1024))  # decode rows, valid entries of each
@@ -41,10 +47,6 @@ def flashmla() -> tuple[ModuleType, str]:
 
 def launches(module: ModuleType, rows: int, entries: int, heads: int) -> dict[int, Any]:
     """One call for each width that holds the entries: the same queries, ids and lens, rows of another width."""
-    import torch
-
-    from c128a.width import reachable_widths
-
     random = torch.Generator(device="cuda").manual_seed(0)
     int32: dict[str, Any] = {"dtype": torch.int32, "device": "cuda"}
 
@@ -80,10 +82,6 @@ def launches(module: ModuleType, rows: int, entries: int, heads: int) -> dict[in
 
 def measure(module: ModuleType, name: str, heads: int, repeats: int) -> list[dict[str, Any]]:
     """Rows of a record: one a case and width. Raises AssertionError where an output depends on the width."""
-    import torch
-
-    from c128a.bench import timing
-
     rows = []
     for decode, entries in CASES:
         calls = launches(module, decode, entries, heads)
@@ -122,11 +120,6 @@ def main(argv: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"not run: no FlashMLA can be imported ({error})", file=sys.stderr)
         return NOT_RUN
-
-    import torch
-
-    from c128a.bench import records, timing
-    from c128a.bench.provenance import provenance
 
     if not torch.cuda.is_available():
         print("not run: FlashMLA needs an NVIDIA GPU, and torch sees none", file=sys.stderr)

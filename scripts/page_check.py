@@ -1,27 +1,21 @@
 """How fast a page answers a key, and whether many changes wear it out: `python scripts/page_check.py [PAGE …]`.
 
-For each page: 30 key presses on the sequence length, each timed from the key to the last change of a chart (median,
-and the slowest); then 200 random changes of random controls, which must leave no error, and whose memory is reported,
-the browser's after its garbage was collected and the server's. Needs Chromium; other work on the machine shows.
+For each page: 30 key presses on its first slider, each timed from the key to the last change of a chart (median, and
+the slowest); then 200 random changes of random controls, which must leave no error, and whose memory is reported, the
+browser's after its garbage was collected and the server's. Needs Chromium; other work on the machine shows.
 """
 
 import argparse
 import random
-import shutil
-import socket
 import statistics
-import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
+from workbook import chromium, served
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("01_width", "02_layout", "03_kernel", "04_timing", "05_review", "06_deployment")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-FLAGS += ["--disable-sync", "--enable-precise-memory-info", "--js-flags=--expose-gc"]
+from c128a.show.page import PAGES
+
 PRESSES = 30
 
 # Notes the moment of the last change anywhere in the page, shadow roots included, of the last change of a chart, and of
@@ -41,6 +35,7 @@ WATCH = """() => {
     watch(document);
     document.addEventListener('keydown', () => { window.key = performance.now(); }, true);
 }"""
+HEAP_MIB = "() => { gc(); gc(); return performance.memory.usedJSHeapSize / 1048576; }"
 CONTROLS = "[role=slider], [role=radio], [role=checkbox], input[type=number], input[role=spinbutton], select"
 
 
@@ -50,19 +45,19 @@ def settle(page: Page, quiet_ms: int = 300) -> None:
         page.wait_for_timeout(40)
 
 
-def latency(page: Page) -> list[float]:
-    """Milliseconds from each key press to the last change of a chart after it; a key without one is left out."""
-    slider = page.get_by_role("slider").first
-    slider.focus()
+def latency(page: Page) -> str:
+    """The times from a key to the last change of a chart after it, in words; nothing where no key changes a chart."""
     times = []
-    for turn in range(PRESSES):
+    for turn in range(PRESSES if page.get_by_role("slider").count() else 0):
+        page.get_by_role("slider").first.focus()
         page.keyboard.press("ArrowRight" if turn % 10 < 5 else "ArrowLeft")
         page.wait_for_timeout(60)
         settle(page)
-        passed = page.evaluate("window.drawn - window.key")
-        if passed > 0:
-            times.append(passed)
-    return times
+        times.append(page.evaluate("window.drawn - window.key"))
+    times = [passed for passed in times if passed > 0]
+    if not times:
+        return ""
+    return f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {len(times)} keys; "
 
 
 def change(page: Page, rng: random.Random) -> None:
@@ -80,69 +75,38 @@ def change(page: Page, rng: random.Random) -> None:
     settle(page, 120)
 
 
-def resident_mib(pid: int) -> float:
-    """Resident memory of a process, in MiB."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 2**20
-
-
-def heap_mib(page: Page) -> float:
-    """The browser's heap for the page after a collection, in MiB."""
-    return page.evaluate("() => { gc(); gc(); return performance.memory.usedJSHeapSize / 1048576; }")
-
-
 def main() -> int:
     """Check the pages named on the command line, or all; 1 where one had an error."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("pages", nargs="*", metavar="PAGE", help="file names without .py; all where none is named")
     parser.add_argument("--changes", type=int, default=200, help="random changes a page (default 200)")
     options = parser.parse_args()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    arguments = ["run", "notebooks", "--headless", "--host", "127.0.0.1", "--port", str(port), "--no-token"]
-    server = subprocess.Popen([sys.executable, "-m", "marimo", *arguments], cwd=ROOT, stdout=subprocess.DEVNULL)
     failed = False
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=5).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-            for name in options.pages or PAGES:
-                page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-                errors: list[str] = []
-                page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
-                page.on("console", lambda m, errors=errors: m.type == "error" and errors.append(m.text[:200]))
-                page.goto(f"http://127.0.0.1:{port}/?file={name}.py")
-                page.wait_for_selector(".c128a-lead")
+    with served() as (address, server), chromium("--enable-precise-memory-info", "--js-flags=--expose-gc") as browser:
+        for name in options.pages or PAGES:
+            page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+            errors: list[str] = []
+            page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+            page.on("console", lambda m, errors=errors: m.type == "error" and errors.append(m.text[:200]))
+            page.goto(f"{address}/?file={name}.py")
+            page.wait_for_selector(".c128a-lead")
+            for _ in range(2):  # the second time the shadow roots are there
                 page.evaluate(WATCH)
                 settle(page, 1500)
-                page.evaluate(WATCH)
-                text = f"{name}: "
-                if page.get_by_role("slider").count():
-                    times = latency(page)
-                    text += (
-                        f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {len(times)} keys; "
-                    )
-                rng, sizes = random.Random(0), []
-                for turn in range(options.changes):
-                    if turn % max(options.changes // 4, 1) == 0:
-                        sizes.append((heap_mib(page), resident_mib(server.pid)))
+            keys, rng = latency(page), random.Random(0)
+            heap, resident = [], []
+            for turn in range(options.changes + 1):
+                if turn % max(options.changes // 4, 1) == 0:
+                    heap.append(f"{page.evaluate(HEAP_MIB):.0f}")
+                    blocks = int(Path(f"/proc/{server}/statm").read_text().split()[1])  # of 4 KiB
+                    resident.append(f"{blocks / 256:.0f}")
+                if turn < options.changes:
                     change(page, rng)
-                sizes.append((heap_mib(page), resident_mib(server.pid)))
-                alarms = page.locator("[data-testid=cell-error], .marimo-error").count()
-                failed |= bool(errors or alarms)
-                text += f"{options.changes} changes, {len(errors) + alarms} errors; browser "
-                text += " → ".join(f"{heap:.0f}" for heap, _ in sizes) + " MiB, server "
-                print(text + " → ".join(f"{size:.0f}" for _, size in sizes) + " MiB", *errors[:3], flush=True)
-                page.context.close()
-            browser.close()
-    finally:
-        server.terminate()
-        server.wait(10)
+            alarms = len(errors) + page.locator("[data-testid=cell-error], .marimo-error").count()
+            failed |= alarms > 0
+            sizes = f"browser {' → '.join(heap)} MiB, server {' → '.join(resident)} MiB"
+            print(f"{name}: {keys}{options.changes} changes, {alarms} errors; {sizes}", *errors[:3], flush=True)
+            page.context.close()
     return int(failed)
 
 

@@ -13,6 +13,7 @@ START, END = "<!-- results, by scripts/readme_results.py -->", "<!-- end of resu
 BUILDER_CELLS = ["1+0@32768", "256+0@1048576", "0+8192@32768", "0+8192@1048576", "64+4096@32768"]
 COMBINE_CELLS = ["0+2048@32768", "0+8192@8192", "0+8192@32768", "0+8192@131072", "0+8192@1048576"]
 BUILDER = {"row_loop_fixed": "row loop, fixed", "row_loop_adaptive": "row loop, adaptive", "tiled": "tiled"}
+BUILDER |= {"fill": "fill of the same bytes"}
 COMBINE = {"from_rows_fixed": "from rows, fixed", "from_rows_adaptive": "from rows, adaptive"}
 COMBINE |= {"from_positions": "from positions", "fill": "fill"}
 
@@ -23,17 +24,16 @@ def times(sheet: str) -> pd.DataFrame:
     return rows.pivot(index="cell", columns="variant", values="us")
 
 
-def table(title: str, of: pd.DataFrame, cells: list[str], columns: dict[str, str]) -> list[str]:
+def table(title: str, of: pd.DataFrame, cells: list[str], columns: dict[str, str]) -> str:
     """Some cells of some variants as Markdown."""
     lines = [f"| {title}, µs | {' | '.join(columns.values())} |", f"|---|{'---:|' * len(columns)}"]
     for cell in cells:
         rows, length = cell.split("@")
         kinds = zip(rows.split("+"), ("decode", "prefill"), strict=True)
         words = " + ".join(f"{int(count):,} {kind}" for count, kind in kinds if int(count))
-        lines.append(
-            f"| {words} at {int(length):,} | {' | '.join(f'{us:.2f}' for us in of.loc[cell, list(columns)])} |"
-        )
-    return lines
+        times_us = " | ".join(f"{us:.2f}" for us in of.loc[cell, list(columns)])
+        lines.append(f"| {words} at {int(length):,} | {times_us} |")
+    return "\n".join(lines)
 
 
 def results() -> str:
@@ -43,20 +43,15 @@ def results() -> str:
     gains, serial = (builder["row_loop_adaptive"] / builder[variant] for variant in ("tiled", "tiled_serial"))
     build, launch = (host[name] for name in ("build_c128a_topk_metadata", "row loop, Triton's ordinary launch alone"))
     saved = combine["from_rows_adaptive"] / combine["from_positions"]
-    return "\n".join(
-        [
-            *table("builder, once a step", builder, BUILDER_CELLS, BUILDER | {"fill": "fill of the same bytes"}),
-            "",
-            *table("prefill combine, once a C128A layer", combine, COMBINE_CELLS, COMBINE),
-            "",
-            f"Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; "
-            f"least {gains.min():.2f} ×), and {geometric_mean(serial):.2f} × without the overlap of launches (least "
-            f"{serial.min():.2f} ×); its tile shapes were tuned on these cells. The combine from positions is "
-            f"{geometric_mean(saved):.2f} × our writing of the released form (least {saved.min():.2f} ×).",
-            f"One build costs the host {build:.0f} µs, checks and views included; the row loop's launch alone "
-            f"{launch:.0f} µs.",
-        ]
-    )
+    return f"""{table("builder, once a step", builder, BUILDER_CELLS, BUILDER)}
+
+{table("prefill combine, once a C128A layer", combine, COMBINE_CELLS, COMBINE)}
+
+Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; \
+least {gains.min():.2f} ×), and {geometric_mean(serial):.2f} × without the overlap of launches (least \
+{serial.min():.2f} ×); its tile shapes were tuned on these cells. The combine from positions is \
+{geometric_mean(saved):.2f} × our writing of the released form (least {saved.min():.2f} ×).
+One build costs the host {build:.0f} µs, checks and views included; the row loop's launch alone {launch:.0f} µs."""
 
 
 def main() -> int:

@@ -34,10 +34,10 @@ def run_tests() -> tuple[dict, list[dict]]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         ignored = [f"--ignore=tests/{name}" for name in NO_GPU]
-        subprocess.run([*PYTEST, "tests", *ignored, f"--junitxml={report}"], cwd=ROOT, check=False)
-        cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+        subprocess.run([*PYTEST, "tests", *ignored, f"--junitxml={report}"], cwd=ROOT)
+        cases = ElementTree.parse(report).getroot()
     found = []
-    for case in cases:
+    for case in cases.iter("testcase"):
         kinds = {child.tag for child in case}
         outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
         found.append({"test": f"{case.get('classname')}::{case.get('name')}", "outcome": outcome})
@@ -51,22 +51,15 @@ def run_sanitizer() -> tuple[dict, list[dict]]:
     for tool in ("memcheck", "racecheck"):
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *PYTEST, "-rf", "-k", f"not {REPLAYS}"]
         environment = os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-        done = subprocess.run(
-            [*command, *tests], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*command, *tests], cwd=ROOT, env=environment, capture_output=True, text=True)
         print(tool, done.stdout[-1500:], done.stderr[-600:], flush=True)
         summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: ((\d+).*)", done.stdout + done.stderr)
         passed = re.findall(r"(\d+) passed", done.stdout)
-        found.append(
-            {
-                "tool": tool,
-                "summary": summary[-1][0] if summary else "no summary",
-                "reports": int(summary[-1][1]) if summary else None,
-                "tests_passed": int(passed[-1]) if passed else 0,
-                "tests_failed": re.findall(r"^FAILED (\S+)", done.stdout, re.M),
-                "status": done.returncode,
-            }
-        )
+        said, reports = summary[-1] if summary else ("no summary", None)
+        row = {"tool": tool, "summary": said, "reports": reports and int(reports)}
+        row |= {"tests_passed": int(passed[-1]) if passed else 0}
+        row |= {"tests_failed": re.findall(r"^FAILED (\S+)", done.stdout, re.M), "status": done.returncode}
+        found.append(row)
     return {"tests": tests}, found
 
 

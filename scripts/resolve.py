@@ -34,7 +34,7 @@ def resolve(python: str, requirements: list[str], constraints: Path, environment
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--use-feature=fast-deps"]
     command += ["--python-version", python, "--only-binary=:all:", "--target", "unused"]
     command += ["--constraint", str(constraints), *requirements]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     return done.returncode == 0, done.stdout + done.stderr
 
 
@@ -48,7 +48,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as pip:
         environment = {**stranger(), "PYTHONPATH": pip}
         newer = [sys.executable, "-m", "pip", "install", "--quiet", "--retries", "1", "--target", pip, PIP]
-        if subprocess.run(newer, env=environment, check=False).returncode:
+        if subprocess.run(newer, env=environment).returncode:
             print(f"nothing was resolved: no package index gives {PIP}")
             return 0
         for python in PYTHONS:

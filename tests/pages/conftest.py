@@ -9,30 +9,14 @@ changed for a moment. Every test that opens a page fails on an error in the page
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from scripts.workbook import CHROMIUM, chromium, served
 
 # Counts the requests that the server has not answered, in the page: to be told of all of them, three hundred an opened
 # page, would keep this process busy.
@@ -193,46 +177,18 @@ class Sheet:
 def workbook(tmp_path_factory):
     """The address of a server that runs all notebooks."""
     # The lock of live timings lies in the temporary folder: the servers of two test processes must not share one.
-    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("server"))}
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    arguments = ["run", "notebooks", "--headless", "--host", "127.0.0.1", "--port", str(port), "--no-token"]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "marimo", *arguments],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(300):
-            if server.poll() is not None:
-                pytest.fail(f"marimo ended with status {server.returncode}")
-            try:
-                urllib.request.urlopen(address, timeout=5).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            pytest.fail("marimo did not answer within 30 s")
+    with served(TMPDIR=str(tmp_path_factory.mktemp("server"))) as (address, _):
         yield address
-    finally:
-        server.terminate()
-        server.wait(10)
 
 
 @pytest.fixture(scope="session")
 def browser():
     """Chromium, headless."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,58 @@
+"""The workbook's server and a Chromium, for scripts and tests that look at its pages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+
+
+@contextmanager
+def served(**environment: str) -> Iterator[tuple[str, int]]:
+    """The address and the process id of a server with all pages; `environment` is added to that of this process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "marimo", "--log-level", "ERROR", "run", "notebooks", "--headless", "--no-token"]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(300):
+            if server.poll() is not None:
+                raise RuntimeError(f"marimo ended with status {server.returncode}")
+            try:
+                urllib.request.urlopen(address, timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            raise RuntimeError("marimo did not answer within 30 s")
+        yield address, server.pid
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@contextmanager
+def chromium(*flags: str) -> Iterator[Any]:
+    """A headless Chromium, as Playwright's Browser, with these flags besides FLAGS."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+        yield browser
+        browser.close()
