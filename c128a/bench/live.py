@@ -29,7 +29,7 @@ BUDGET_S = 10.0
 GPU_ROUNDS, GPU_REPEATS = 7, 3  # 21 samples a measurement; each round captures its graphs anew
 CPU_ROUNDS = 9
 LEAST_SAMPLES = 3  # fewer have no spread: a measurement cut short below this is dropped
-MAX_BYTES = 512 * 2**20  # intermediate tensors of the reference; larger ones are refused
+MAX_MIB = 512  # intermediate tensors of the reference; larger ones are refused
 DECODE_CELL_BYTES, PREFILL_CELL_BYTES = 40, 14  # bytes of intermediate tensors a cell, at most at one time
 
 
@@ -80,8 +80,8 @@ def sweep(
     Raises GpuBusyError, before anything is measured, where another session is timing.
     """
     start = time.monotonic()
-    blank = {"record": "live", "source": "live", "gpu": device_label()}
-    blank |= {name: field.missing for name, field in FIELDS.items()}
+    blank = {name: field.missing for name, field in FIELDS.items()}
+    blank |= {"record": "live", "source": "live", "gpu": device_label(), "cache": "warm"}
     rows: list[Row] = []
     refused: list[str] = []
     ended: Literal["finished", "budget", "stopped"] = "finished"
@@ -105,13 +105,10 @@ def sweep(
             if over():
                 break
             report(at, 0.0)
-            if on_gpu():
-                with backend.kernel_lock:
-                    timed = cases.builder(case)
-            else:
-                timed, left_out = reference_calls(case)
-                refused += left_out
-            samples: list[list[float]] = [[] for _ in timed]
+            with backend.kernel_lock:
+                timed, left_out = (cases.builder(case), []) if on_gpu() else reference_calls(case)
+            refused += left_out
+            samples: timing.Samples = [[] for _ in timed]
             for share, new in _rounds(timed):
                 for each, more in zip(samples, new, strict=True):
                     each.extend(more)
@@ -120,7 +117,7 @@ def sweep(
                     break
             for one, own in zip(timed, samples, strict=True):
                 if len(own) >= LEAST_SAMPLES:
-                    rows.append(blank | one.facts | {"cache": "warm"} | timing.summary([own]))
+                    rows.append(blank | one.facts | timing.summary([own]))
                     report(at, 1.0, rows[-1])
     return Outcome(tuple(rows), ended, tuple(refused))
 
@@ -147,7 +144,7 @@ def _rounds(timed: Sequence[Timed]) -> Iterator[tuple[float, timing.Samples]]:
 def reference_calls(case: Case) -> tuple[list[Timed], list[str]]:
     """The torch reference in one cell on the CPU, at the fixed and at the adaptive width, and a fill.
 
-    What would need more than MAX_BYTES of intermediate tensors is left out; the second list tells what, and how much.
+    What would need more than MAX_MIB of intermediate tensors is left out; the second list tells what, and how much.
     """
     positions, requests, table, slots = case.tensors()[:4]
     decode, prefill = case.num_decode_tokens, case.num_tokens - case.num_decode_tokens
@@ -157,15 +154,13 @@ def reference_calls(case: Case) -> tuple[list[Timed], list[str]]:
         own = replace(case, policy="fixed") if variant == "reference_fixed" else case
         arguments = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
         call: Callable[[], object] = partial(reference.topk_metadata, *arguments)
-        size = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES)
+        mib = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES) / 2**20
         if variant == "reference_fill":
-            call, size = partial(torch.Tensor.fill_, cells, -1), 0
-        if size > MAX_BYTES:
-            refused.append(
-                f"{variant} in {cases.cell_name(case)}: {size / 2**20:,.0f} MiB of intermediate tensors, "
-                f"over the limit of {MAX_BYTES / 2**20:,.0f}"
-            )
+            call, mib = partial(torch.Tensor.fill_, cells, -1), 0.0
+        if mib > MAX_MIB:
+            needed = f"{mib:,.0f} MiB of intermediate tensors, over the limit of {MAX_MIB}"
+            refused.append(f"{variant} in {cases.cell_name(case)}: {needed}")
             continue
-        facts = cases.cell_facts(own) | cases.row_facts(own)
-        timed.append(Timed(facts | {"sheet": "builder", "kernel": "reference", "variant": variant}, call))
+        facts = {"sheet": "builder", "kernel": "reference", "variant": variant}
+        timed.append(Timed(facts | cases.cell_facts(own) | cases.row_facts(own), call))
     return timed, refused

@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import platform
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,8 @@ def provenance(command: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "triton": metadata.version("triton"),
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)data")),
+        "commit": _said("git", "rev-parse", "HEAD"),
+        "dirty": _said("git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)data") != "",
         "source_hash": source_hash(),
     }
     if torch.cuda.is_available():
@@ -53,27 +52,17 @@ def source_hash() -> str:
     return hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in TIMED)).hexdigest()[:16]
 
 
-def command_line(module: str) -> str:
-    """The command of this process, as a person would type it."""
-    return " ".join(["python", "-m", module, *sys.argv[1:]])
-
-
-def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(["git", *arguments], cwd=PACKAGE, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
-        return ""
-    return done.stdout.strip()
-
-
 def clocks() -> dict[str, str]:
     """The GPU's driver and its clocks as they are at this moment; empty where nvidia-smi does not answer."""
     fields = {"driver": "driver_version", "sm_clock": "clocks.sm", "memory_clock": "clocks.mem"}
-    query = f"--query-gpu={','.join(fields.values())}"
+    said = _said("nvidia-smi", "--id=0", f"--query-gpu={','.join(fields.values())}", "--format=csv,noheader")
+    return dict(zip(fields, said.split(", "), strict=False)) if said else {}
+
+
+def _said(*command: str) -> str:
+    """What a command prints; nothing where it fails: no git, no checkout, no GPU."""
     try:
-        done = subprocess.run(
-            ["nvidia-smi", "--id=0", query, "--format=csv,noheader"], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return {}
-    return dict(zip(fields, (value.strip() for value in done.stdout.split(",")), strict=False))
+        return ""
+    return done.stdout.strip()

@@ -50,7 +50,6 @@ ELSEWHERE = "elsewhere"
 SHEETS = ("builder", "combine", "host", "tiles", "consumers")  # consumers: kernels that read index rows
 IN_A_CELL = ("cell", "max_seq_len", "capacity", "policy", "width", "cache")  # never missing but for WITHOUT_CELL
 WITHOUT_CELL = ("host", "empty")  # kernels that need not be timed in a cell
-MISSING = object()
 MOST = 2**63  # a number is smaller: the table holds 64 bits
 
 
@@ -70,26 +69,28 @@ class Field(NamedTuple):
     missing: Any = None  # None: it may not be missing
 
 
-def _is_number(value: Any) -> bool:
-    # Neither NaN nor an infinity, which JSON as Python reads it can hold, is smaller than MOST.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
+def _number(value: Any, least: float = -MOST, kind: Any = (int, float)) -> bool:
+    # Neither NaN nor an infinity, which JSON as Python reads it can hold, lies between the two.
+    return isinstance(value, kind) and not isinstance(value, bool) and least <= value < MOST
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and _is_number(value) and value >= 0
-
-
-def _are_samples(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, list) and all(map(_is_number, each)) for each in value)
+def _list(value: Any, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(holds, value))
 
 
 def _one_of(*words: str, missing: str | None = None) -> Field:
     return Field(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, missing)
 
 
+_OBJECT = Field("an object", lambda value: isinstance(value, dict))
+_OBJECTS = Field("a list of objects", lambda value: _list(value, _OBJECT.check))
 _NAME = Field("a text that is not empty", lambda value: isinstance(value, str) and value != "")
-_COUNT = Field("a whole number of at least 0", _is_count, 0)
-_TIME = Field("a number of at least 0", lambda value: _is_number(value) and value >= 0, math.nan)
+_COUNT = Field("a whole number of at least 0", lambda value: _number(value, 0, int), 0)
+_TIME = Field("a number of at least 0", lambda value: _number(value, 0), math.nan)
+_TILE = Field("a list of rows, columns and warps", lambda value: _list(value, _COUNT.check) and len(value) == 3, ())
+_SAMPLES = Field(
+    "a list with a list of numbers for each process", lambda value: _list(value, lambda own: _list(own, _number)), ()
+)
 
 FIELDS: dict[str, Field] = {
     "sheet": _one_of(*SHEETS),
@@ -100,17 +101,13 @@ FIELDS: dict[str, Field] = {
     "policy": _one_of(*POLICIES, missing=""),
     "layout": _one_of(*LAYOUTS, missing=""),
     **dict.fromkeys(("width", "out_width", "trips"), _COUNT),
-    "tile": Field(
-        "a list of rows, columns and warps",
-        lambda value: isinstance(value, list) and len(value) == 3 and all(map(_is_count, value)),
-        (),
-    ),
+    "tile": _TILE,
     "bytes": _COUNT,
-    "scale": Field("a number of at least 1", lambda value: _is_number(value) and value >= 1, math.nan),
+    "scale": Field("a number of at least 1", lambda value: _number(value, 1), math.nan),
     "cache": _one_of("warm", "cold", missing=""),
-    "us": Field("a number over 0", lambda value: _is_number(value) and value > 0),
+    "us": Field("a number over 0", lambda value: _number(value, 0) and value != 0),
     **dict.fromkeys(("p20", "p80", "low", "high"), _TIME),
-    "samples": Field("a list with a list of numbers for each process", _are_samples, ()),
+    "samples": _SAMPLES,
 }
 COLUMNS = ("record", "source", "gpu", *FIELDS)
 
@@ -155,7 +152,7 @@ def findings(name: str) -> list[dict[str, Any]]:
 
 def problems() -> list[str]:
     """Of each record that cannot be read, what is wrong with it, in a sentence; `frame` goes on without it."""
-    return list(_all(folder())[2])
+    return [str(found) for found in _all(folder())[0].values() if isinstance(found, Exception)]
 
 
 def names() -> list[str]:
@@ -178,8 +175,8 @@ def folder() -> Path:
 
 
 @cache
-def _all(place: Path) -> tuple[list[str], pd.DataFrame, list[str]]:
-    """The names, the table of all readable records, and the problems of the others."""
+def _all(place: Path) -> tuple[dict[str, Record | Exception], pd.DataFrame]:
+    """Every record by its name, or what is wrong with it, and the table of those that can be read."""
     if sys.platform == "emscripten":
         try:  # a browser cannot list a folder: `make site` writes the names beside the records
             every = json.loads(_text(place, "names"))
@@ -187,28 +184,26 @@ def _all(place: Path) -> tuple[list[str], pd.DataFrame, list[str]]:
             every = [ELSEWHERE]
     else:
         every = [file.name.removesuffix(".json") for file in place.iterdir() if file.name.endswith(".json")]
-    every.sort(key=lambda name: (name == ELSEWHERE, name))
-    tables, wrong = [], []
-    for name in every:
+    found: dict[str, Record | Exception] = {}
+    for name in sorted(every, key=lambda name: (name == ELSEWHERE, name)):
         try:
-            tables.append(_load(place, name).rows)
+            found[name] = parse(name, _text(place, name))
         except ValueError as error:
-            wrong.append(str(error))
+            found[name] = error
         except OSError as error:  # a link to nothing, a file that may not be read
-            wrong.append(f"record {name}: {error}")
-    tables = [table for table in tables if len(table)] or [_table([])]
-    return every, pd.concat(tables, ignore_index=True), wrong
-
-
-@cache
-def _load(place: Path, name: str) -> Record:
-    return parse(name, _text(place, name))
+            found[name] = OSError(f"record {name}: {error}")
+    tables = [each.rows for each in found.values() if isinstance(each, Record) and len(each.rows)]
+    return found, pd.concat(tables or [pd.DataFrame(columns=list(COLUMNS))], ignore_index=True)
 
 
 def _record(name: str) -> Record:
-    if name not in names():
-        raise FileNotFoundError(f"name is {name!r}; the records are {', '.join(names())}")
-    return _load(folder(), name)
+    found = _all(folder())[0]
+    if name not in found:
+        raise FileNotFoundError(f"name is {name!r}; the records are {', '.join(found)}")
+    record = found[name]
+    if isinstance(record, Exception):
+        raise record
+    return record
 
 
 def _text(place: Path, name: str) -> bytes | str:
@@ -234,45 +229,36 @@ def parse(name: str, text: bytes | str) -> Record:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"record {name}: not JSON: {str(error) or 'nested too deeply'}") from None
-    if not isinstance(data, dict):
-        raise ValueError(f"record {name}: it is {_shown(data)}; it must be an object that holds provenance and rows")
-    head = data.get("provenance")
-    if not isinstance(head, dict):
-        raise ValueError(f"record {name}: provenance is {_shown(head)}; it must be an object")
+    where = f"record {name}"
+    content = _checked(where, {"it": data}, "it", _OBJECT)
+    head = _checked(where, content, "provenance", _OBJECT)
     for field in ("gpu", "driver", "torch", "triton", "commit", "date", "command"):
         if field in head or field == "gpu":
-            _checked(f"record {name}, provenance", field, head.get(field, MISSING), _NAME)
-    parts = {part: data.get(part, []) for part in ("rows", "findings")}
-    for part, found in parts.items():
-        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-            raise ValueError(f"record {name}: {part} is {_shown(found)}; it must be a list of objects")
-    if not any(parts.values()):
-        raise ValueError(f"record {name}: rows and findings are empty; one of them must hold an object")
+            _checked(f"{where}, provenance", head, field, _NAME)
+    rows, findings = (_checked(where, {part: []} | content, part, _OBJECTS) for part in ("rows", "findings"))
+    if not rows and not findings:
+        raise ValueError(f"{where}: rows and findings are empty; one of them must hold an object")
     first = {"record": name, "source": ELSEWHERE if name == ELSEWHERE else "recorded", "gpu": head["gpu"]}
-    table = [first | _row(f"record {name}, row {at}", row) for at, row in enumerate(parts["rows"], 1)]
-    return Record(head, _table(table), tuple(parts["findings"]))
+    table = [first | _row(f"{where}, row {at}", row) for at, row in enumerate(rows, 1)]
+    return Record(head, pd.DataFrame(table, columns=list(COLUMNS)), tuple(findings))
 
 
 def _row(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a row, each checked, and what stands for those that are missing."""
-    full: dict[str, Any] = {}
     for name in row:
         if name not in FIELDS:
             raise ValueError(f"{where}: {_shown(name)} is not a field; the fields are {', '.join(FIELDS)}")
+    full: dict[str, Any] = {}
     for name, field in FIELDS.items():
-        in_a_cell = name in IN_A_CELL and row.get("kernel") not in WITHOUT_CELL
-        if name in row or field.missing is None or in_a_cell:
-            full[name] = _checked(where, name, row.get(name, MISSING), field)
-        else:
-            full[name] = field.missing
-    full["tile"] = tuple(full["tile"])
-    full["samples"] = tuple(map(tuple, full["samples"]))
-    return full
+        needed = field.missing is None or (name in IN_A_CELL and row.get("kernel") not in WITHOUT_CELL)
+        full[name] = _checked(where, row, name, field) if needed or name in row else field.missing
+    return full | {"tile": tuple(full["tile"]), "samples": tuple(map(tuple, full["samples"]))}
 
 
-def _checked(where: str, name: str, value: Any, field: Field) -> Any:
-    if value is MISSING:
+def _checked(where: str, fields: Mapping[str, Any], name: str, field: Field) -> Any:
+    if name not in fields:
         raise ValueError(f"{where}: {name} is missing; it must be {field.must_be}")
+    value = fields[name]
     if not field.check(value):
         raise ValueError(f"{where}: {name} is {_shown(value)}; it must be {field.must_be}")
     return value
@@ -282,10 +268,6 @@ def _shown(value: Any) -> str:
     """A value as a message shows it: what a broken file holds may be long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _table(table: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(table, columns=list(COLUMNS))
 
 
 def as_text(

@@ -27,12 +27,13 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any
+
+import pandas as pd
 
 from c128a import backend
 from c128a.bench import cases, records, timing
 from c128a.bench.cases import Row, Timed
-from c128a.bench.provenance import clocks, command_line, provenance
+from c128a.bench.provenance import clocks, provenance
 from c128a.case import MAX_MODEL_LEN, Case
 from c128a.tiles import tile_shape
 
@@ -61,13 +62,12 @@ def measure(work: Work) -> tuple[list[Measured], dict[str, str]]:
 
 
 def _kernels(work: Work) -> Iterator[Measured]:
-    make: Callable[[Case], list[Timed]]
-    if work.sheet == "builder":
-        make, every = partial(cases.builder, compare=_function(work.compare)), cases.CELLS
-    elif work.sheet == "combine":
-        make, every = cases.combine, cases.COMBINE_CELLS
-    else:
-        make, every = cases.tiles, cases.CELLS
+    sheets: dict[str, tuple[Callable[[Case], list[Timed]], list[Case]]] = {
+        "builder": (partial(cases.builder, compare=_function(work.compare)), cases.CELLS),
+        "combine": (cases.combine, cases.COMBINE_CELLS),
+        "tiles": (cases.tiles, cases.CELLS),
+    }
+    make, every = sheets[work.sheet]
     for case in work.cells or every:
         timed = make(case)
         for cache, measured in (("warm", timing.warm_times), ("cold", timing.cold_times)):
@@ -121,42 +121,36 @@ PAIRS = {"builder": ("row_loop_adaptive", "tiled"), "combine": ("from_rows_adapt
 
 def summary(rows: Sequence[Row]) -> str:
     """The table printed last: in every cell the new form against the released one and against the floor."""
-    sheet = rows[0]["sheet"]
+    found = pd.DataFrame(rows)
+    found["one more process"] = [f"{row['low']:.2f}-{row['high']:.2f}" for row in rows]
+    sheet = found["sheet"].iloc[0]
     if sheet == "host":
-        return "\n".join(f"{row['variant']:60} {row['us']:8.2f} µs, one more process: {_between(row)}" for row in rows)
-    cells: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in rows:
-        if row["cache"] == "warm":
-            cells.setdefault((row["cell"], row["layout"]), {})[row["variant"]] = row
+        return _text(found[["variant", "us", "one more process"]])
+    warm = found[found["cache"] == "warm"].drop_duplicates(["cell", "layout", "variant"])
     if sheet == "tiles":
-        return "\n".join(f"{cell:34} {_fastest(by.values())}" for (cell, _), by in cells.items())
+        return "\n".join(f"{cell:34} {_fastest(shapes)}" for cell, shapes in warm.groupby("cell", sort=False))
     base, new = PAIRS[sheet]
-    lines = [f"{'cell':34} {'layout':8} {'width':>6} {base:>18} {new:>14} {'floor':>7} {'ratio':>6} {'to floor':>8}"]
-    ratios: dict[str, list[float]] = {}
-    for (cell, layout), by in cells.items():
-        row, before, floor = by[new], by[base]["us"], by["fill"]["us"] * by[new]["scale"]
-        ratio = before / row["us"]
-        ratios.setdefault(layout, []).append(ratio)
-        lines.append(
-            f"{cell:34} {layout:8} {row['width']:6,} {before:18.2f} {row['us']:14.2f} {floor:7.2f} {ratio:6.2f} "
-            f"{row['us'] / floor:8.2f}  one more process: {_between(row)}"
-        )
-    for layout, of_layout in ratios.items():
-        said = f"geometric mean {geometric_mean(of_layout):.2f}, least {min(of_layout):.2f}, {len(of_layout)} cells"
+    of = {variant: times.set_index(["cell", "layout"]) for variant, times in warm.groupby("variant")}
+    table = of[new][["width"]].assign(**{base: of[base]["us"], new: of[new]["us"]})
+    table["floor"] = of["fill"]["us"] * of[new]["scale"]
+    table = table.assign(**{"ratio": table[base] / table[new], "to floor": table[new] / table["floor"]})
+    lines = [_text(table.join(of[new]["one more process"]).reset_index())]
+    for layout, ratios in table.groupby("layout", sort=False)["ratio"]:
+        said = f"geometric mean {geometric_mean(ratios):.2f}, least {ratios.min():.2f}, {len(ratios)} cells"
         lines.append(f"{layout} {base} / {new}: {said}".strip())
     return "\n".join(lines)
 
 
-def _between(row: Row) -> str:
-    return f"{row['low']:.2f}-{row['high']:.2f}"
+def _text(table: pd.DataFrame) -> str:
+    return table.to_string(index=False, float_format="{:.2f}".format)
 
 
-def _fastest(rows: Any) -> str:
-    shapes = sorted((row for row in rows if "tile" in row), key=lambda row: row["us"])
-    tile = list(tile_shape(shapes[0]["decode"] + shapes[0]["prefill"], shapes[0]["width"]))
-    chosen = next(row["us"] for row in shapes if row["tile"] == tile)
-    best = ", ".join(f"{row['variant']} {row['us']:.2f} ({_between(row)})" for row in shapes[:3])
-    return f"{chosen:6.2f}, {chosen / shapes[0]['us']:.2f} × the fastest: {best}"
+def _fastest(shapes: pd.DataFrame) -> str:
+    shapes = shapes[shapes["variant"] != "fill"].sort_values("us")
+    rows, width = shapes[["decode", "prefill"]].iloc[0].sum(), shapes["width"].iloc[0]
+    chosen = shapes["us"][shapes["tile"].map(tuple) == tile_shape(int(rows), int(width))].iloc[0]
+    best = [f"{row['variant']} {row['us']:.2f} ({row['one more process']})" for _, row in shapes.head(3).iterrows()]
+    return f"{chosen:6.2f}, {chosen / shapes['us'].iloc[0]:.2f} × the fastest: {', '.join(best)}"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -164,15 +158,14 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m c128a.bench", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("sheet", choices=["builder", "combine", "host", "tiles"])
     parser.add_argument("--cell", action="append", metavar="DECODE,PREFILL,LENGTH", help="only this cell (repeatable)")
-    parser.add_argument("--processes", type=int, default=8, help="fresh processes that measure it all (default 8)")
+    told = "fresh processes that measure it all (default 8): fewer than 3 show no spread"
+    several = range(timing.PROCESSES[0], timing.PROCESSES[1] + 1)
+    parser.add_argument("--processes", type=int, default=8, choices=several, metavar="N", help=told)
     parser.add_argument("--repeats", type=int, default=9, help="samples a measurement and process (default 9)")
     parser.add_argument("--no-cold", action="store_true", help="leave out the measurements with a cold L2")
     parser.add_argument("--compare", metavar="MODULE:FUNCTION", help="time a function with the report's signature too")
     parser.add_argument("--out", type=Path, help="write the record here")
     options = parser.parse_args(argv)
-    least, most = timing.PROCESSES
-    if not least <= options.processes <= most:
-        parser.error(f"--processes is {options.processes}; it must be between {least} and {most}: fewer show no spread")
     if options.repeats < 3:
         parser.error(f"--repeats is {options.repeats}; it must be at least 3")
     if options.compare and options.sheet != "builder":
@@ -202,7 +195,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(work: Work, processes: int, out: Path | None) -> None:
     """Measure, print the table, write the record, whose file is opened first of all."""
     with records.whole_file(out, reserve=RESERVED) if out else nullcontext() as file:
-        facts = provenance(command_line("c128a.bench"))
+        facts = provenance(" ".join(["python", "-m", "c128a.bench", *sys.argv[1:]]))
         facts |= {"processes": processes, "repeats": work.repeats}
         with timing.device_lock(timeout_s=60):
             rows, clock = in_fresh_processes(work, processes)
