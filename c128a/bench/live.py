@@ -1,8 +1,7 @@
 """Timing on the machine at hand, for a page: the bench's own measurement on a GPU, the torch reference on a CPU.
 
 A live run is an illustration, not a record: clocks and neighbours of an unknown machine are nobody's to vouch for. It
-holds the one lock of its device, stays within a time budget, and can be stopped between two measurements; what it has
-measured until then is kept. Its rows have the columns of the records, with the record "live".
+can be stopped between two measurements. Its rows have the columns of the records, with the record "live".
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ Rows at the fixed width lie alike in both layouts: they were measured once, and 
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -88,9 +87,7 @@ _NAME = Field("a text that is not empty", lambda value: isinstance(value, str) a
 _COUNT = Field("a whole number of at least 0", lambda value: _number(value, 0, int), 0)
 _TIME = Field("a number of at least 0", lambda value: _number(value, 0), math.nan)
 _TILE = Field("a list of rows, columns and warps", lambda value: _list(value, _COUNT.check) and len(value) == 3, ())
-_SAMPLES = Field(
-    "a list with a list of numbers for each process", lambda value: _list(value, lambda own: _list(own, _number)), ()
-)
+_SAMPLES = Field("a list of lists of numbers", lambda value: _list(value, lambda own: _list(own, _number)), ())
 
 FIELDS: dict[str, Field] = {
     "sheet": _one_of(*SHEETS),
@@ -113,7 +110,7 @@ COLUMNS = ("record", "source", "gpu", *FIELDS)
 
 
 def frame() -> pd.DataFrame:
-    """All rows of all records that can be read: this repository's own first, by name, then those from elsewhere."""
+    """All rows of all records that can be read, in the order of `names`."""
     return _all(folder())[1].copy()
 
 
@@ -300,17 +297,13 @@ def as_text(
 def whole_file(path: Path, *, reserve: int = 0) -> Iterator[IO[str]]:
     """A text file to write that takes the place of `path` when the block ends, and is gone when the block fails.
 
-    It is opened, and `reserve` bytes are set aside for it, before the block begins: a folder that is missing or may not
-    be written and a full disk show at once, and what stood at `path` stays whole. A path that is no ordinary file, such
+    It is opened, and `reserve` bytes are set aside for it, before the block begins: a place that may not be written and
+    a full disk show at once, as an OSError, and what stood at `path` stays whole. A path that is no ordinary file, such
     as /dev/stdout, is written as it is.
-
-    Raises OSError, and IsADirectoryError where the path is a folder.
     """
     path = path.resolve()
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if path.exists():
+        path.open("a").close()  # raises where it may not be written
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8") as file:
             yield file

@@ -1,9 +1,6 @@
 """The one runner for every timing: `python -m c128a.bench`. Prints a table and writes one JSON record.
 
-    python -m c128a.bench builder --out data/h200-builder.json      the builder in every cell, packed and pitched
-    python -m c128a.bench combine --out data/h200-combine.json      the prefill combine in both forms
-    python -m c128a.bench host --out data/h200-host.json            host time of one build, part by part
-    python -m c128a.bench tiles --out data/h200-tiles.json          the builder's tile shapes against each other
+    python -m c128a.bench builder --out data/h200-builder.json      a sheet of cases.py: builder, combine, host or tiles
     python -m c128a.bench builder --cell 0,8192,32768               one cell: decode rows, prefill tokens, length
     python -m c128a.bench builder --compare package.module:function another function with the report's signature
 
@@ -84,10 +81,10 @@ def _function(name: str | None) -> cases.Build | None:
     module, _, function = name.partition(":")
     try:
         found = getattr(import_module(module), function)
+        if not callable(found):
+            raise ValueError(f"this is {type(found).__name__}")
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"--compare is {name!r}; it must be MODULE:FUNCTION: {error}") from None
-    if not callable(found):
-        raise ValueError(f"--compare is {name!r}; it must be MODULE:FUNCTION, not {type(found).__name__}")
     return found
 
 
@@ -125,7 +122,7 @@ def summary(rows: Sequence[Row]) -> str:
     found["one more process"] = [f"{row['low']:.2f}-{row['high']:.2f}" for row in rows]
     sheet = found["sheet"].iloc[0]
     if sheet == "host":
-        return _text(found[["variant", "us", "one more process"]])
+        return found[["variant", "us", "one more process"]].to_string(index=False)
     warm = found[found["cache"] == "warm"].drop_duplicates(["cell", "layout", "variant"])
     if sheet == "tiles":
         return "\n".join(f"{cell:34} {_fastest(shapes)}" for cell, shapes in warm.groupby("cell", sort=False))
@@ -134,15 +131,12 @@ def summary(rows: Sequence[Row]) -> str:
     table = of[new][["width"]].assign(**{base: of[base]["us"], new: of[new]["us"]})
     table["floor"] = of["fill"]["us"] * of[new]["scale"]
     table = table.assign(**{"ratio": table[base] / table[new], "to floor": table[new] / table["floor"]})
-    lines = [_text(table.join(of[new]["one more process"]).reset_index())]
+    table["one more process"] = of[new]["one more process"]
+    lines = [table.reset_index().to_string(index=False, float_format="{:.2f}".format)]
     for layout, ratios in table.groupby("layout", sort=False)["ratio"]:
         said = f"geometric mean {geometric_mean(ratios):.2f}, least {ratios.min():.2f}, {len(ratios)} cells"
         lines.append(f"{layout} {base} / {new}: {said}".strip())
     return "\n".join(lines)
-
-
-def _text(table: pd.DataFrame) -> str:
-    return table.to_string(index=False, float_format="{:.2f}".format)
 
 
 def _fastest(shapes: pd.DataFrame) -> str:
