@@ -302,12 +302,12 @@ def whole_file(path: Path, *, reserve: int = 0) -> Iterator[IO[str]]:
     as /dev/stdout, is written as it is.
     """
     path = path.resolve()
-    if path.exists():
-        path.open("a").close()  # raises where it may not be written
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8") as file:
             yield file
         return
+    if path.exists():
+        path.open("a").close()  # raises where it may not be written
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("w", encoding="utf-8") as file:

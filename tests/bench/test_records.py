@@ -1,7 +1,6 @@
 """Records: found, checked field by field, and the figures from elsewhere digit by digit."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -10,40 +9,39 @@ from pathlib import Path
 import pytest
 
 from c128a.bench import records
-from c128a.width import active_topk_width, loop_trips
 
 ROOT = Path(__file__).resolve().parents[2]
-
-RELEASED_COMBINE = [  # 8,192 tokens, per C128A layer: length, at the fixed and at the adaptive width
-    (32_768, 90.6, 13.2),
-    (131_072, 97.9, 40.2),
-    (1_048_576, 210.6, 210.6),
-]
-BASELINE_BUILDER = [  # decode, prefill, length, row loop fixed, adaptive, prototype, fill
-    (1, 0, 32_768, 6.2, 2.23, 1.68, 1.09),
-    (1, 0, 1_048_576, 6.3, 6.30, 1.71, 1.05),
-    (32, 0, 32_768, 6.5, 2.28, 1.61, 1.05),
-    (32, 0, 1_048_576, 6.6, 6.50, 2.07, 1.32),
-    (256, 0, 32_768, 7.7, 2.50, 1.73, 1.14),
-    (256, 0, 1_048_576, 7.7, 7.45, 4.02, 2.92),
-    (1024, 0, 32_768, 16.4, 3.74, 2.01, 1.30),
-    (1024, 0, 1_048_576, 19.0, 19.09, 14.15, 8.53),
-    (0, 2048, 32_768, 17.4, 2.54, 1.88, 1.56),
-    (0, 8192, 4_096, 62.0, 6.30, 2.55, 2.06),
-    (0, 8192, 32_768, 62.3, 6.30, 3.46, 2.99),
-    (0, 8192, 131_072, 62.1, 9.07, 8.96, 8.53),
-    (0, 8192, 1_048_576, 62.1, 61.9, 64.0, 58.8),
-    (64, 4096, 32_768, 34.0, 3.80, 2.55, 2.06),
-]
-BASELINE_COMBINE = [  # tokens, length, released, prototype, fill
-    (2048, 8_192, 4.8, 2.5, 2.0),
-    (2048, 32_768, 5.9, 3.0, 2.4),
-    (2048, 131_072, 10.1, 4.8, 3.8),
-    (2048, 1_048_576, 58.3, 21.4, 16.4),
-    (8192, 8_192, 11.2, 4.1, 3.2),
-    (8192, 32_768, 13.2, 5.3, 4.2),
-    (8192, 131_072, 40.5, 12.9, 9.8),
-    (8192, 1_048_576, 209.8, 79.6, 59.8),
+VARIANTS = {  # of each sheet of the figures from elsewhere; consumers: the released combine, per C128A layer
+    "consumers": ("from_rows_fixed", "from_rows_adaptive"),
+    "builder": ("row_loop_fixed", "row_loop_adaptive", "tiled", "fill"),
+    "combine": ("from_rows_adaptive", "from_positions", "fill"),
+}
+FIGURES = [
+    ("consumers", "0+8192@32768", 90.6, 13.2),
+    ("consumers", "0+8192@131072", 97.9, 40.2),
+    ("consumers", "0+8192@1048576", 210.6, 210.6),
+    ("builder", "1+0@32768", 6.2, 2.23, 1.68, 1.09),
+    ("builder", "1+0@1048576", 6.3, 6.30, 1.71, 1.05),
+    ("builder", "32+0@32768", 6.5, 2.28, 1.61, 1.05),
+    ("builder", "32+0@1048576", 6.6, 6.50, 2.07, 1.32),
+    ("builder", "256+0@32768", 7.7, 2.50, 1.73, 1.14),
+    ("builder", "256+0@1048576", 7.7, 7.45, 4.02, 2.92),
+    ("builder", "1024+0@32768", 16.4, 3.74, 2.01, 1.30),
+    ("builder", "1024+0@1048576", 19.0, 19.09, 14.15, 8.53),
+    ("builder", "0+2048@32768", 17.4, 2.54, 1.88, 1.56),
+    ("builder", "0+8192@4096", 62.0, 6.30, 2.55, 2.06),
+    ("builder", "0+8192@32768", 62.3, 6.30, 3.46, 2.99),
+    ("builder", "0+8192@131072", 62.1, 9.07, 8.96, 8.53),
+    ("builder", "0+8192@1048576", 62.1, 61.9, 64.0, 58.8),
+    ("builder", "64+4096@32768", 34.0, 3.80, 2.55, 2.06),
+    ("combine", "0+2048@8192", 4.8, 2.5, 2.0),
+    ("combine", "0+2048@32768", 5.9, 3.0, 2.4),
+    ("combine", "0+2048@131072", 10.1, 4.8, 3.8),
+    ("combine", "0+2048@1048576", 58.3, 21.4, 16.4),
+    ("combine", "0+8192@8192", 11.2, 4.1, 3.2),
+    ("combine", "0+8192@32768", 13.2, 5.3, 4.2),
+    ("combine", "0+8192@131072", 40.5, 12.9, 9.8),
+    ("combine", "0+8192@1048576", 209.8, 79.6, 59.8),
 ]
 GOOD = {"sheet": "host", "kernel": "host", "variant": "a call", "us": 2.5}
 CELL = {"cell": "1+0@9", "max_seq_len": 9, "capacity": 8192, "policy": "pow2", "width": 128, "cache": "warm"}
@@ -59,55 +57,24 @@ def text(*rows, **fields):
     return json.dumps({"provenance": {"gpu": "H200"}, "rows": rows} | fields)
 
 
-@pytest.mark.parametrize(("length", "fixed", "adaptive"), RELEASED_COMBINE, ids=["32k", "131k", "1M"])
-def test_downstream_combine_figures_are_as_they_were_measured(length, fixed, adaptive):
-    found = times(sheet="consumers", kernel="combine", prefill=8192, max_seq_len=length)
-    assert found == [("from_rows_fixed", fixed), ("from_rows_adaptive", adaptive)]
-
-
-@pytest.mark.parametrize("sheet_row", BASELINE_BUILDER, ids=lambda r: f"{r[0]}-decode-{r[1]}-prefill-at-{r[2]}")
-def test_builder_figures_are_as_they_were_measured(sheet_row):
-    decode, prefill, length, *figures = sheet_row
-    found = times(sheet="builder", decode=decode, prefill=prefill, max_seq_len=length)
-    assert found == list(zip(("row_loop_fixed", "row_loop_adaptive", "tiled", "fill"), figures, strict=True))
-
-
-@pytest.mark.parametrize("sheet_row", BASELINE_COMBINE, ids=lambda r: f"{r[0]}-tokens-at-{r[1]}")
-def test_combine_figures_are_as_they_were_measured(sheet_row):
-    tokens, length, *figures = sheet_row
-    variants = ["from_rows_adaptive", "from_positions", "fill"]
-    found = times(sheet="combine", prefill=tokens, max_seq_len=length, variant=variants)
-    assert found == list(zip(variants, figures, strict=True))
+@pytest.mark.parametrize(("sheet", "cell", "figures"), [(sheet, cell, us) for sheet, cell, *us in FIGURES])
+def test_the_figures_from_elsewhere_are_as_they_were_measured(sheet, cell, figures):
+    variants = VARIANTS[sheet]
+    assert times(sheet=sheet, cell=cell, variant=list(variants)) == list(zip(variants, figures, strict=True))
 
 
 def test_the_remaining_figures_are_as_they_were_measured():
-    assert times(kernel="empty") == [("empty", 0.82)]
     assert times(variant="from_positions_live") == [("from_positions_live", 70.7)]
     assert [us for _, us in times(kernel="flashmla_decode")] == [57.07, 57.03, 185.48, 185.29]
     assert [us for _, us in times(sheet="consumers", kernel="builder")] == [62.3, 6.5, 6.5, 2.4]
     host = records.rows(record="elsewhere", kernel="host")
     assert host["us"].tolist() == [27, 11, 5, 19] and (host["p20"][0], host["p80"][0]) == (27, 37)
-    found = records.findings("elsewhere")
-    assert [row["compiled_variants"] for row in found if row["sheet"] == "variants"] == [1, 3, 4, 5]
-    frozen = {(row["layout"], row["max_seq_len"]): row for row in found if row["sheet"] == "frozen"}
-    assert len(frozen) == 6
-    for (layout, _), row in frozen.items():
-        assert row["relative_error_low"] == [0, 0.03 if layout == "packed" else 0, 0, 0]
-        assert row["relative_error_high"] == [0, 0.08 if layout == "packed" else 0, 0, 0]
-
-
-def test_what_was_worked_out_for_the_figures_from_elsewhere_follows_from_their_cells():
-    cells = records.rows(source="elsewhere")
-    cells = cells[cells["width"] > 0]
-    assert len(cells) == 95
-    for row in cells.itertuples():
-        assert row.width == active_topk_width(row.max_seq_len, 128, row.capacity, policy=row.policy), row
-        assert row.trips == (loop_trips(row.width) if row.variant.startswith("row_loop") else 0), row
-        assert row.cell == f"{row.decode}+{row.prefill}@{row.max_seq_len}"
-    scale = cells[cells["sheet"] == "builder"].set_index(["cell", "variant"])["scale"]
-    assert scale["1+0@32768", "tiled"] == 1.5  # 256 live cells of 256, half a table entry each
-    assert scale["64+4096@32768", "fill"] == 1.0077  # 64 × 256 / 2 entries beside 4,160 × 256 cells
-    assert scale["0+8192@32768", "tiled"] == 1
+    frozen = [row for row in records.findings("elsewhere") if row["sheet"] == "frozen"]
+    assert len({(row["layout"], row["max_seq_len"]) for row in frozen}) == len(frozen) == 6
+    for row in frozen:
+        packed = row["layout"] == "packed"
+        assert row["relative_error_low"] == [0, 0.03 * packed, 0, 0]
+        assert row["relative_error_high"] == [0, 0.08 * packed, 0, 0]
 
 
 def test_the_table_has_the_documented_columns_and_ends_with_the_figures_from_elsewhere():
@@ -180,23 +147,20 @@ def test_what_a_caller_does_to_the_table_stays_with_the_caller():
 def test_a_wheel_takes_the_records_along_and_an_installation_anywhere_finds_them(tmp_path):
     pytest.importorskip("setuptools", minversion="77", reason="a wheel is built with setuptools 77 or newer")
     source = tmp_path / "source"
-    source.mkdir()
+    for name in ("data", "c128a"):
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "data", source / "data")
-    shutil.copytree(ROOT / "c128a", source / "c128a", symlinks=True, ignore=ignored)
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    offline = ["--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, "install", *offline, "--target", tmp_path / "lib", source], check=True)
-    code = (
-        "from c128a.bench import records\nprint(records.folder(), len(records.frame()), *records.problems(), sep='\\n')"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", "lib"]
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--no-index", source], check=True, cwd=tmp_path)
+    program = (
+        f"import sys; sys.path = ['lib', *sys.path, *{sys.path}]\n"
+        "from c128a.bench import records\n"
+        "print(records.folder(), len(records.frame()), *records.problems(), sep='\\n')"
     )
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "lib")}
-    command = [sys.executable, "-P", "-S", "-c", f"import sys; sys.path += {sys.path!r}\n{code}"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    done = subprocess.run([sys.executable, "-P", "-S", "-c", program], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:2] == [str(tmp_path / "lib" / "c128a" / "data"), str(len(records.frame()))]
+    assert done.stdout.split() == [f"{tmp_path}/lib/c128a/data", str(len(records.frame()))]
 
 
 def test_a_missing_folder_is_reported_with_the_places_looked_at(tmp_path, monkeypatch):
@@ -210,11 +174,10 @@ def test_a_missing_folder_is_reported_with_the_places_looked_at(tmp_path, monkey
     assert records.folder() == tmp_path / "data"
 
 
-def test_a_page_exported_to_wasm_takes_the_records_along(tmp_path):
+def test_a_page_exported_to_wasm_takes_the_records_along():
     # marimo copies the folder public/ beside a notebook into its export; there, records are fetched from it.
-    copied = shutil.copytree(ROOT / "notebooks" / "public", tmp_path / "public")
     for name in records.names():
-        content = (copied / "data" / f"{name}.json").read_bytes()
+        content = (ROOT / "notebooks" / "public" / "data" / f"{name}.json").read_bytes()
         assert records.parse(name, content).provenance == records.provenance(name)
 
 
