@@ -12,14 +12,12 @@ and for a run that was interrupted.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -38,65 +36,37 @@ Measured = tuple[Row, list[float]]  # what was timed, and its samples in one pro
 RESERVED = 4 * 2**20  # bytes; the longest record so far has less than half of that
 
 
-@dataclass(frozen=True)
-class Work:
-    """What one process measures; `cells` is empty for all of the sheet."""
+def measure(asked: Namespace) -> tuple[list[Measured], dict[str, str]]:
+    """Measure once what the options ask for, in this process, on the current GPU; and its clocks right after."""
+    found: list[Measured] = []
 
-    sheet: str
-    cells: tuple[Case, ...]
-    repeats: int
-    cold: bool
-    compare: str | None = None
+    def take(timed: list[Timed], times: Callable[..., timing.Samples], **more: str) -> None:
+        samples = times([each.call for each in timed], repeats=asked.repeats)
+        found.extend(({**each.facts, **more}, own) for each, own in zip(timed, samples, strict=True))
 
-
-def measure(work: Work) -> tuple[list[Measured], dict[str, str]]:
-    """Measure everything once, in this process, on the current GPU; and its clocks right after."""
-    if work.sheet == "host":
-        timed = cases.host()
-        samples = timing.host_times([each.call for each in timed], repeats=work.repeats)
-        return [(each.facts, own) for each, own in zip(timed, samples, strict=True)], clocks()
-    return list(_kernels(work)), clocks()
-
-
-def _kernels(work: Work) -> Iterator[Measured]:
-    sheets: dict[str, tuple[Callable[[Case], list[Timed]], list[Case]]] = {
-        "builder": (partial(cases.builder, compare=_function(work.compare)), cases.CELLS),
-        "combine": (cases.combine, cases.COMBINE_CELLS),
-        "tiles": (cases.tiles, cases.CELLS),
-    }
-    make, every = sheets[work.sheet]
-    for case in work.cells or every:
-        timed = make(case)
-        for cache, measured in (("warm", timing.warm_times), ("cold", timing.cold_times)):
-            kept = [each for each in timed if cache == "warm" or (each.cold and work.cold)]
-            if kept:
-                samples = measured([each.call for each in kept], repeats=work.repeats)
-                yield from (({**each.facts, "cache": cache}, own) for each, own in zip(kept, samples, strict=True))
+    if asked.sheet == "host":
+        take(cases.host(), timing.host_times)
+        return found, clocks()
+    for case in asked.cell or (cases.COMBINE_CELLS if asked.sheet == "combine" else cases.CELLS):
+        if asked.sheet == "builder":
+            timed = cases.builder(case, _function(asked.compare) if asked.compare else None)
+        else:
+            timed = {"combine": cases.combine, "tiles": cases.tiles}[asked.sheet](case)
+        take(timed, timing.warm_times, cache="warm")
+        if cold := [each for each in timed if each.cold and not asked.no_cold]:
+            take(cold, timing.cold_times, cache="cold")
+    return found, clocks()
 
 
-def _function(name: str | None) -> cases.Build | None:
-    """The function MODULE:FUNCTION; raises ValueError where there is none."""
-    if name is None:
-        return None
-    module, _, function = name.partition(":")
-    try:
-        found = getattr(import_module(module), function)
-        if not callable(found):
-            raise ValueError(f"this is {type(found).__name__}")
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"--compare is {name!r}; it must be MODULE:FUNCTION: {error}") from None
-    return found
-
-
-def in_fresh_processes(work: Work, processes: int) -> tuple[list[Row], dict[str, str]]:
-    """Measure in so many processes, one after another, and pool what they found; and the clocks after the last."""
+def in_fresh_processes(asked: Namespace) -> tuple[list[Row], dict[str, str]]:
+    """Measure in several processes, one after another, and pool what they found; and the clocks after the last."""
     runs: list[list[Measured]] = []
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        for at in range(processes):
+        for at in range(asked.processes):
             start = time.monotonic()
-            measured, clock = pool.submit(measure, work).result()
+            measured, clock = pool.submit(measure, asked).result()
             runs.append(measured)
-            print(f"process {at + 1} of {processes}: {time.monotonic() - start:.0f} s", flush=True)
+            print(f"process {at + 1} of {asked.processes}: {time.monotonic() - start:.0f} s", flush=True)
     return pooled(runs), clock
 
 
@@ -149,67 +119,75 @@ def _fastest(shapes: pd.DataFrame) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m c128a.bench", description=(__doc__ or "").split("\n")[0])
+    parser = ArgumentParser(prog="python -m c128a.bench", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("sheet", choices=["builder", "combine", "host", "tiles"])
-    parser.add_argument("--cell", action="append", metavar="DECODE,PREFILL,LENGTH", help="only this cell (repeatable)")
+    cell = "only this cell (repeatable)"
+    parser.add_argument("--cell", action="append", type=_cell, metavar="DECODE,PREFILL,LENGTH", help=cell)
     parser.add_argument("--processes", type=int, default=8, help="fresh processes that measure it all (default 8)")
     parser.add_argument("--repeats", type=int, default=9, help="samples a measurement and process (default 9)")
     parser.add_argument("--no-cold", action="store_true", help="leave out the measurements with a cold L2")
     parser.add_argument("--compare", metavar="MODULE:FUNCTION", help="time a function with the report's signature too")
     parser.add_argument("--out", type=Path, help="write the record here")
-    options = parser.parse_args(argv)
+    asked = parser.parse_args(argv)
     least, most = timing.PROCESSES
-    if not least <= options.processes <= most:
-        parser.error(f"--processes is {options.processes}; it must be between {least} and {most}: fewer show no spread")
-    if options.repeats < 3:
-        parser.error(f"--repeats is {options.repeats}; it must be at least 3")
-    if options.compare and options.sheet != "builder":
-        parser.error(f"--compare is {options.compare!r}; only the sheet builder compares")
-    if options.cell and options.sheet == "host":
+    if not least <= asked.processes <= most:
+        parser.error(f"--processes is {asked.processes}; it must be between {least} and {most}: fewer show no spread")
+    if asked.repeats < 3:
+        parser.error(f"--repeats is {asked.repeats}; it must be at least 3")
+    if asked.cell and asked.sheet == "host":
         parser.error("--cell is given; the sheet host has one case of its own")
-    try:
-        work_cells = tuple(_cell(text, options.sheet) for text in options.cell or [])
-        _function(options.compare)
-    except ValueError as error:
-        parser.error(str(error))
+    if asked.cell and asked.sheet == "combine":
+        if any(case.num_decode_tokens for case in asked.cell):
+            parser.error("--cell has decode rows; the combine has prefill tokens alone: 0,PREFILL,LENGTH")
+        asked.cell = [cases.chunk(case.num_tokens, case.max_seq_len) for case in asked.cell]
+    if asked.compare:
+        if asked.sheet != "builder":
+            parser.error(f"--compare is {asked.compare!r}; only the sheet builder compares")
+        try:
+            _function(asked.compare)
+        except (ImportError, AttributeError, ValueError) as error:
+            parser.error(f"--compare is {asked.compare!r}; it must be MODULE:FUNCTION: {error}")
     if backend.INTERPRET or not backend.HAS_GPU:
         print(f"{parser.prog} needs an NVIDIA GPU: interpreted kernels have no meaningful times", file=sys.stderr)
         return 1
-    work = Work(options.sheet, work_cells, options.repeats, not options.no_cold, options.compare)
     try:
-        _run(work, options.processes, options.out)
-    except KeyboardInterrupt:
-        print(f"{parser.prog} was interrupted; nothing was written", file=sys.stderr)
-        return 2
-    except (OSError, timing.GpuBusyError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        _run(asked)
+    except (KeyboardInterrupt, OSError, timing.GpuBusyError) as error:
+        print(f"{parser.prog}: {str(error) or 'interrupted'}; nothing was written", file=sys.stderr)
         return 2
     return 0
 
 
-def _run(work: Work, processes: int, out: Path | None) -> None:
+def _cell(text: str) -> Case:
+    """The cell DECODE,PREFILL,LENGTH; raises ArgumentTypeError where it is none."""
+    try:
+        decode, prefill, length = (int(part) for part in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not three integers, DECODE,PREFILL,LENGTH") from None
+    if decode < 0 or prefill < 0 or decode + prefill == 0 or not 1 <= length <= MAX_MODEL_LEN:
+        raise ArgumentTypeError(f"{text!r} needs a row, and a length of 1 to {MAX_MODEL_LEN}")
+    return Case.mixed(decode, prefill, length)
+
+
+def _function(name: str) -> cases.Build:
+    """The function MODULE:FUNCTION; raises ImportError, AttributeError or ValueError where there is none."""
+    module, _, function = name.partition(":")
+    found = getattr(import_module(module), function)
+    if not callable(found):
+        raise ValueError(f"this is {type(found).__name__}")
+    return found
+
+
+def _run(asked: Namespace) -> None:
     """Measure, print the table, write the record, whose file is opened first of all."""
-    with records.whole_file(out, reserve=RESERVED) if out else nullcontext() as file:
+    with records.whole_file(asked.out, reserve=RESERVED) if asked.out else nullcontext() as file:
         facts = provenance(" ".join(["python", "-m", "c128a.bench", *sys.argv[1:]]))
-        facts |= {"processes": processes, "repeats": work.repeats}
+        facts |= {"processes": asked.processes, "repeats": asked.repeats}
         with timing.device_lock(timeout_s=60):
-            rows, clock = in_fresh_processes(work, processes)
+            rows, clock = in_fresh_processes(asked)
         facts |= {f"{name}_after": value for name, value in clock.items() if name != "driver"}
         print(summary(rows))
         if file:
             file.write(records.as_text(facts, rows))
-    if out:
-        print(f"wrote {out}: {len(rows)} rows")
-
-
-def _cell(text: str, sheet: str) -> Case:
-    """The cell DECODE,PREFILL,LENGTH of a sheet; raises ValueError where it is none."""
-    try:
-        decode, prefill, length = (int(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--cell is {text!r}; it must be three integers, DECODE,PREFILL,LENGTH") from None
-    if decode < 0 or prefill < 0 or decode + prefill == 0 or not 1 <= length <= MAX_MODEL_LEN:
-        raise ValueError(f"--cell is {text!r}; it needs a row, and a length of 1 to {MAX_MODEL_LEN}")
-    if sheet == "combine" and (decode or not prefill):
-        raise ValueError(f"--cell is {text!r}; the combine has prefill tokens alone: 0,PREFILL,LENGTH")
-    return cases.chunk(prefill, length) if sheet == "combine" else Case.mixed(decode, prefill, length)
+    if asked.out:
+        print(f"wrote {asked.out}: {len(rows)} rows")

@@ -90,13 +90,13 @@ class TestOut:
 
     @pytest.fixture(autouse=True)
     def measured(self, monkeypatch, tmp_path):
-        """The processes that were asked for."""
+        """The options of each run."""
         asked = []
 
-        def in_fresh_processes(work, processes):
-            asked.append(processes)
+        def in_fresh_processes(options):
+            asked.append(options)
             row = {"sheet": "host", "kernel": "host", "variant": "a call"}
-            return bench.pooled([[(row, [2.5])]] * processes), {"sm_clock": "1980 MHz", "driver": "580"}
+            return bench.pooled([[(row, [2.5])]] * options.processes), {"sm_clock": "1980 MHz", "driver": "580"}
 
         monkeypatch.setattr(bench, "in_fresh_processes", in_fresh_processes)
         monkeypatch.setattr(backend, "HAS_GPU", True)
@@ -130,7 +130,7 @@ class TestOut:
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("disk full"), timing.GpuBusyError("busy")])
     def test_of_a_run_that_ends_early_is_as_it_was(self, error, tmp_path, monkeypatch, capsys):
-        def fail(work, processes):
+        def fail(options):
             raise error
 
         monkeypatch.setattr(bench, "in_fresh_processes", fail)
