@@ -132,7 +132,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"not run: {name} refused the call: {refused}", file=sys.stderr)
         return NOT_RUN
     if options.out:
-        records.write_whole(options.out, records.as_text(facts, rows))
+        with records.whole_file(options.out) as file:
+            file.write(records.as_text(facts, rows))
     return 0
 
 

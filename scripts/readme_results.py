@@ -62,7 +62,7 @@ def main() -> int:
     made = f"{before}{START}\n\n{results()}\n\n{END}{after}"
     if "--check" in sys.argv:
         return int(made != text)
-    records.write_whole(README, made)
+    README.write_text(made, encoding="utf-8")
     return 0
 
 

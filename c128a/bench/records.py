@@ -1,30 +1,14 @@
 """Recorded runs as one table: every row of every JSON file in data/, checked, under one set of columns. Torch-free.
 
-A file is an object of `provenance` (where, when and how it was made), `rows` (the times, with the columns below) and
+A file is an object of `provenance` (where, when and how it was made), `rows` (the times, with the fields below) and
 `findings` (what has no time: outcomes of tests, say). Records are evidence. Figures that this repository did not
 measure itself are those of elsewhere.json.
 
 >>> rows(record="elsewhere", kernel="empty")["us"].tolist(), provenance("elsewhere")["gpu"]
 ([0.82], 'NVIDIA H200')
 
-The columns, and what stands where one does not apply or nobody noted it:
-
-    record, source, gpu             name of the file; "recorded" by this repository, or "elsewhere"; the card
-    sheet, kernel, variant          what was timed: the sheet of the bench, the kernel, its form
-    cell                            decode rows + prefill rows @ max_seq_len                                    ""
-    decode, prefill, requests       rows of either kind; requests                                               0
-    max_seq_len, short_seq_len      tokens of the longest sequence; of all others, where they are shorter       0
-    capacity, width, out_width      columns of the buffers; built; of a combined row                            0
-    policy, layout                  how the width was chosen; how the rows lie                                  ""
-    trips, bytes                    trips of a row loop; bytes that the kernel writes                           0
-    tile                            rows, columns and warps of a tile                                           ()
-    scale                           bytes that must be read or written, over bytes written                      NaN
-    cache                           "warm" or "cold" L2                                                         ""
-    us, p20, p80                    median, 20th and 80th percentile in microseconds; us is never missing       NaN
-    low, high                       where the median of one more process lies with 99 % certainty               NaN
-    samples                         the samples in microseconds, process by process                             ()
-
-Rows at the fixed width lie alike in both layouts: they were measured once, and stand as "packed".
+A row of the table has the name of its file (record), "recorded" by this repository or "elsewhere" (source), the card
+(gpu), and FIELDS. Rows at the fixed width lie alike in both layouts: they were measured once, and stand as "packed".
 """
 
 from __future__ import annotations
@@ -46,7 +30,6 @@ from c128a.layout import LAYOUTS
 from c128a.width import POLICIES
 
 ELSEWHERE = "elsewhere"
-SHEETS = ("builder", "combine", "host", "tiles", "consumers")  # consumers: kernels that read index rows
 IN_A_CELL = ("cell", "max_seq_len", "capacity", "policy", "width", "cache")  # never missing but for WITHOUT_CELL
 WITHOUT_CELL = ("host", "empty")  # kernels that need not be timed in a cell
 MOST = 2**63  # a number is smaller: the table holds 64 bits
@@ -90,21 +73,26 @@ _TILE = Field("a list of rows, columns and warps", lambda value: _list(value, _C
 _SAMPLES = Field("a list of lists of numbers", lambda value: _list(value, lambda own: _list(own, _number)), ())
 
 FIELDS: dict[str, Field] = {
-    "sheet": _one_of(*SHEETS),
+    "sheet": _one_of("builder", "combine", "host", "tiles", "consumers"),  # consumers: kernels that read index rows
     "kernel": _NAME,
-    "variant": _NAME,
-    "cell": _NAME._replace(missing=""),
-    **dict.fromkeys(("decode", "prefill", "requests", "max_seq_len", "short_seq_len", "capacity"), _COUNT),
+    "variant": _NAME,  # its form
+    "cell": _NAME._replace(missing=""),  # decode rows + prefill rows @ max_seq_len
+    **dict.fromkeys(("decode", "prefill", "requests"), _COUNT),  # rows of either kind; requests
+    **dict.fromkeys(("max_seq_len", "short_seq_len"), _COUNT),  # tokens of the longest; of all others, where shorter
+    "capacity": _COUNT,  # columns of the buffers
     "policy": _one_of(*POLICIES, missing=""),
     "layout": _one_of(*LAYOUTS, missing=""),
-    **dict.fromkeys(("width", "out_width", "trips"), _COUNT),
+    **dict.fromkeys(("width", "out_width", "trips"), _COUNT),  # columns built; of a combined row; trips of a row loop
     "tile": _TILE,
-    "bytes": _COUNT,
-    "scale": Field("a number of at least 1", lambda value: _number(value, 1), math.nan),
-    "cache": _one_of("warm", "cold", missing=""),
-    "us": Field("a number over 0", lambda value: _number(value, 0) and value != 0),
-    **dict.fromkeys(("p20", "p80", "low", "high"), _TIME),
-    "samples": _SAMPLES,
+    "bytes": _COUNT,  # that the kernel writes
+    "scale": Field(
+        "a number of at least 1", lambda value: _number(value, 1), math.nan
+    ),  # bytes it must move over those
+    "cache": _one_of("warm", "cold", missing=""),  # L2
+    "us": Field("a number over 0", lambda value: _number(value, 0) and value != 0),  # the median, in microseconds
+    **dict.fromkeys(("p20", "p80"), _TIME),  # percentiles
+    **dict.fromkeys(("low", "high"), _TIME),  # where the median of one more process lies with 99 % certainty
+    "samples": _SAMPLES,  # process by process
 }
 COLUMNS = ("record", "source", "gpu", *FIELDS)
 
@@ -318,12 +306,3 @@ def whole_file(path: Path, *, reserve: int = 0) -> Iterator[IO[str]]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file at once or not at all; raises as `whole_file` does.
-
-    >>> write_whole(Path("/dev/null"), "gone")
-    """
-    with whole_file(path) as file:
-        file.write(text)

@@ -80,7 +80,6 @@ def test_the_remaining_figures_are_as_they_were_measured():
 def test_the_table_has_the_documented_columns_and_ends_with_the_figures_from_elsewhere():
     table = records.frame()
     assert list(table.columns) == list(records.COLUMNS)
-    assert all(f"    {name}" in records.__doc__ or f", {name}" in records.__doc__ for name in records.COLUMNS)
     assert table["source"].iloc[-1] == "elsewhere" and table["source"].iloc[0] == "recorded"
     assert records.names()[-1] == "elsewhere" and records.problems() == []
     with pytest.raises(ValueError, match="'kind' is no column"):
@@ -198,5 +197,6 @@ class TestWholeFile:
 
     def test_a_link_stays_a_link_and_its_target_is_written(self, tmp_path):
         (tmp_path / "link").symlink_to(tmp_path / "record.json")
-        records.write_whole(tmp_path / "link", "text")
+        with records.whole_file(tmp_path / "link") as file:
+            file.write("text")
         assert (tmp_path / "link").is_symlink() and (tmp_path / "record.json").read_text() == "text"
