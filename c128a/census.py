@@ -9,23 +9,19 @@ and by its size (32 or 64 bits); a pointer by whether its address is a multiple 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from c128a.width import reachable_widths
 
-WIDTHS = tuple(reachable_widths(8192))
-DECODE_COUNTS = (1, 2, 15, 16, 17, 64)
 
+class Build(NamedTuple):
+    """What of a build may choose a variant."""
 
-class Case(NamedTuple):
-    """One build of the sweep: what of it may choose a variant."""
-
-    step: str
-    width: int
-    num_decode: int
-    table_stride: int
-    aligned_positions: bool
+    width: int = 256
+    num_decode: int = 16
+    table_stride: int = 64
+    aligned_positions: bool = True
 
 
 class Count(NamedTuple):
@@ -36,14 +32,13 @@ class Count(NamedTuple):
     ours: int
 
 
-def sweep() -> Iterator[Case]:
-    """Builds as serving makes them: every width, then token counts, an odd table stride, a slice of positions."""
-    for width in WIDTHS:
-        yield Case("all widths", width, 16, 64, True)
-    for count in DECODE_COUNTS:
-        yield Case("decode counts 1, 2, 15, 16, 17, 64", 256, count, 64, True)
-    yield Case("an odd block-table stride", 256, 16, 65, True)
-    yield Case("an unaligned positions pointer", 256, 16, 64, False)
+# Builds as serving makes them, step by step.
+SWEEP = {
+    "all widths": [Build(width) for width in reachable_widths(8192)],
+    "decode counts 1, 2, 15, 16, 17, 64": [Build(num_decode=count) for count in (1, 2, 15, 16, 17, 64)],
+    "an odd block-table stride": [Build(table_stride=65)],
+    "an unaligned positions pointer": [Build(aligned_positions=False)],
+}
 
 
 def integer_class(value: int) -> str:
@@ -54,27 +49,21 @@ def integer_class(value: int) -> str:
     return f"{size} % 16" if value % 16 == 0 else size
 
 
-def naive_key(case: Case) -> tuple[object, ...]:
-    """What Triton keys a variant of the unannotated row loop on, as far as the sweep varies it."""
-    integers = (case.width, case.num_decode, case.table_stride)
-    return *(integer_class(value) for value in integers), case.aligned_positions
-
-
 def predicted() -> list[Count]:
     """Variants after each step by Triton's rule, needing neither torch nor a GPU.
 
-    Ours has one variant a tile shape that the sweep's builds choose, and no other argument counts.
+    A naive variant is keyed on every argument that the sweep varies; ours has one a tile shape that its builds choose.
     """
     from c128a.tiles import tile_shape
 
-    naive: set[object] = set()
-    ours: set[object] = set()
-    counts: dict[str, Count] = {}
-    for case in sweep():
-        naive.add(naive_key(case))
-        ours.add(tile_shape(case.num_decode, case.width))
-        counts[case.step] = Count(case.step, len(naive), len(ours))
-    return list(counts.values())
+    naive, ours = set(), set()
+
+    def launch(build: Build) -> tuple[int, int]:
+        naive.add((*map(integer_class, build[:3]), build.aligned_positions))
+        ours.add(tile_shape(build.num_decode, build.width))
+        return len(naive), len(ours)
+
+    return _counted(launch)
 
 
 def measured() -> list[Count]:
@@ -84,28 +73,28 @@ def measured() -> list[Count]:
     from c128a.kernel import ROW_LOOP_STEP, loaded_variants, row_loop_specialised
     from c128a.metadata import build_c128a_topk_metadata
 
-    device = torch.cuda.current_device()
     decode = torch.empty(64, 8192, dtype=torch.int32, device="cuda")
-    lens = torch.empty(64, dtype=torch.int32, device="cuda")
     prefill = torch.empty(1, 8192, dtype=torch.int32, device="cuda")
-    requests = torch.zeros(64, dtype=torch.int32, device="cuda")
+    lens, requests = torch.zeros(2, 64, dtype=torch.int32, device="cuda")
     slots = torch.zeros(64, dtype=torch.int64, device="cuda")
     positions = torch.full((65,), 1000, dtype=torch.int64, device="cuda")
     before = set(loaded_variants())
-    counts: dict[str, Count] = {}
-    for case in sweep():
-        table = torch.zeros(2, case.table_stride, dtype=torch.int32, device="cuda")
-        start = 0 if case.aligned_positions else 1
-        tokens = positions[start : start + case.num_decode]
-        shared = (requests, table, slots)
-        row_loop_specialised[(case.num_decode,)](
-            decode, case.width, lens, prefill, case.width, tokens, 128, case.width, case.num_decode, shared[0], table,
-            table.stride(0), *table.shape, 2, slots, STEP=ROW_LOOP_STEP,
+
+    def launch(build: Build) -> tuple[int, int]:
+        width, count, stride, aligned = build
+        table = torch.zeros(2, stride, dtype=torch.int32, device="cuda")
+        tokens = positions[0 if aligned else 1 :][:count]
+        row_loop_specialised[(count,)](
+            decode, width, lens, prefill, width, tokens, 128, width, count, requests, table, stride, *table.shape, 2,
+            slots, STEP=ROW_LOOP_STEP,
         )  # fmt: skip
-        build_c128a_topk_metadata(
-            tokens, 128, case.num_decode, requests, table, 2, slots, decode, lens, prefill, case.width
-        )
-        naive = len(row_loop_specialised.device_caches[device][0])
-        ours = len(set(loaded_variants()) - before)
-        counts[case.step] = Count(case.step, naive, ours)
-    return list(counts.values())
+        build_c128a_topk_metadata(tokens, 128, count, requests, table, 2, slots, decode, lens, prefill, width)
+        naive = row_loop_specialised.device_caches[torch.cuda.current_device()][0]
+        return len(naive), len(set(loaded_variants()) - before)
+
+    return _counted(launch)
+
+
+def _counted(launch: Callable[[Build], tuple[int, int]]) -> list[Count]:
+    """The counts after the last build of each step; `launch` tells them after each."""
+    return [Count(step, *[launch(build) for build in builds][-1]) for step, builds in SWEEP.items()]

@@ -9,15 +9,15 @@ Triton ships ptxas and cuobjdump; a variant is compiled for the target and its m
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 if TYPE_CHECKING:
     from c128a.kernel import Variant
@@ -38,19 +38,23 @@ class MachineCode:
 
 def machine_code(name: str, variant: Variant, arch: int = 90) -> MachineCode:
     """Compile a variant for an NVIDIA architecture (90 is Hopper) and read what came out."""
+    from triton import knobs
     from triton.backends.compiler import GPUTarget
 
     kernel = variant.compile(GPUTarget("cuda", arch, 32))
     sass = kernel.asm["sass"]
-    registers, stack, local = _resources(kernel.asm["cubin"])
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(kernel.asm["cubin"])
+        file.flush()
+        command = [knobs.nvidia.cuobjdump.path, "-res-usage", file.name]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    used = {key: int(value) for key, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", told)}
     return MachineCode(
         variant=name,
-        registers=registers,
-        spilled_bytes=stack + local,
+        registers=used["REG"],
+        spilled_bytes=used["STACK"] + used["LOCAL"],
         shared_bytes=kernel.metadata.shared,
-        instructions=len(
-            re.findall(r"^\s*(?:\[[^]]*\]|[-:0-9A-Z]+)?\s*@?!?[UP0-9T]*\s*[A-Z][A-Z0-9_.]+.*;", sass, re.M)
-        ),
+        instructions=sass.count(";"),
         store_bytes=_widths(sass, "STG"),
         load_bytes=_widths(sass, "LDG"),
     )
@@ -62,23 +66,9 @@ def _widths(sass: str, operation: str) -> tuple[int, ...]:
     >>> _widths("STG.E.128 [R2.64], R4 ; STG.E [R6.64], R8 ; STG.E [R6.64], R9 ;", "STG")
     (16, 4)
     """
-    found = {128: 16, 64: 8}
-    suffixes = re.findall(rf"\b{operation}((?:\.\w+)*)", sass)
-    bits = (int(match[1]) if (match := re.search(r"\.(64|128)\b", suffix)) else 32 for suffix in suffixes)
-    return tuple(sorted({found.get(each, 4) for each in bits}, reverse=True))
-
-
-def _resources(cubin: bytes) -> tuple[int, int, int]:
-    """Registers a thread, bytes of stack and of local memory, from cuobjdump."""
-    from triton import knobs
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(cubin)
-        tool = knobs.nvidia.cuobjdump.path
-        text = subprocess.run([tool, "-res-usage", str(path)], capture_output=True, text=True, check=True).stdout
-    numbers = {key: int(value) for key, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", text)}
-    return numbers["REG"], numbers["STACK"], numbers["LOCAL"]
+    accesses = re.findall(rf"\b{operation}((?:\.\w+)*)", sass)
+    found = {16 if ".128" in access else 8 if ".64" in access else 4 for access in accesses}
+    return tuple(sorted(found, reverse=True))
 
 
 def warmup_variants() -> dict[str, Variant]:
@@ -104,17 +94,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--arch", type=int, default=90, help="compute capability × 10 (default 90, Hopper)")
     options = parser.parse_args(argv)
-    facts = [machine_code(name, variant, options.arch) for name, variant in warmup_variants().items()]
-    if options.json:
-        print(json.dumps([asdict(fact) for fact in facts], ensure_ascii=False, indent=1))
-        return 0
-    print(f"{'variant':42} {'registers':>9} {'spilled':>7} {'shared':>6} {'instr.':>6}  stores   loads (bytes)")
-    for fact in facts:
-        stores, loads = (",".join(map(str, widths)) for widths in (fact.store_bytes, fact.load_bytes))
-        print(
-            f"{fact.variant:42} {fact.registers:9} {fact.spilled_bytes:7} {fact.shared_bytes:6} "
-            f"{fact.instructions:6}  {stores:8} {loads}"
-        )
+    facts = pd.DataFrame([machine_code(*each, options.arch) for each in warmup_variants().items()])
+    print(
+        facts.to_json(orient="records", force_ascii=False, indent=1) if options.json else facts.to_string(index=False)
+    )
     return 0
 
 

@@ -13,21 +13,15 @@ from c128a.ptx import warmup_variants
 @pytest.fixture(scope="module")
 def facts():
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    done = subprocess.run(
-        [sys.executable, "-m", "c128a.ptx", "--json"], capture_output=True, text=True, env=environment, check=False
-    )
+    command = [sys.executable, "-m", "c128a.ptx", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return {fact["variant"]: fact for fact in json.loads(done.stdout)}
 
 
 @pytest.mark.parametrize("name", warmup_variants())
-def test_variant_stores_16_bytes_a_thread_and_spills_nothing(facts, name):
+def test_variant_stores_16_bytes_a_thread_spills_nothing_and_leaves_room_for_full_occupancy(facts, name):
     fact = facts[name]
-    assert fact["store_bytes"][0] == 16
-    assert set(fact["store_bytes"]) <= {16, 4}  # 4: the lens, one a row
+    assert fact["store_bytes"] in ([16, 4], [16])  # 4: the lens, one a row
     assert fact["spilled_bytes"] == 0
-
-
-@pytest.mark.parametrize("name", warmup_variants())
-def test_variant_leaves_room_for_full_occupancy_of_64_registers(facts, name):
-    assert facts[name]["registers"] <= 64
+    assert fact["registers"] <= 64

@@ -85,9 +85,7 @@ FIELDS: dict[str, Field] = {
     **dict.fromkeys(("width", "out_width", "trips"), _COUNT),  # columns built; of a combined row; trips of a row loop
     "tile": _TILE,
     "bytes": _COUNT,  # that the kernel writes
-    "scale": Field(
-        "a number of at least 1", lambda value: _number(value, 1), math.nan
-    ),  # bytes it must move over those
+    "scale": Field("a number of at least 1", lambda value: _number(value, 1), math.nan),  # all it moves, over that
     "cache": _one_of("warm", "cold", missing=""),  # L2
     "us": Field("a number over 0", lambda value: _number(value, 0) and value != 0),  # the median, in microseconds
     **dict.fromkeys(("p20", "p80"), _TIME),  # percentiles
