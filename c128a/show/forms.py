@@ -8,18 +8,10 @@
 | bars   | amounts side by side or stacked                             | name value [part label low high]              |
 | curve  | lines or steps of several series, "you are here"            | x and y as named [series]                     |
 | spans  | ranges on one axis, a line each                             | name low high [kind value label]              |
-| matrix | verdicts or values, a cell each                             | row and column as named, kind or value [label]|
-
-Every form also takes, by keyword:
-
-    description   required: what a screen reader calls the chart
-    title         a line of text above the chart
-    styles        {kind or series: theme.Style}: colours, shapes, dashes, and all entries of the legend in their order
-    legend        False for none; there is none either where there is one entry
-    click         columns whose values the clicked mark reports, see `page.clickable`
+| matrix | verdicts, a cell each                                       | row and column as named, kind [label]         |
 
 A column `tip` holds the text shown when the pointer is on a mark, which a screen reader reads too. Other frames that a
-form takes are named like the keyword, and every one may have a `tip`.
+form takes are named like the keyword, and every one may have a `tip`. `Look` has the keywords that all forms share.
 
 A picture is a Vega-Lite dictionary, written here as one: Altair takes tens of milliseconds to build and check a chart
 of this size, most of what a key press may take; a test has each form checked by Altair instead.
@@ -34,11 +26,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Required, TypedDict, Unpack
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from c128a.show import theme
@@ -51,33 +45,50 @@ CHARACTER = 7  # pixels; a label is left out where it would not fit its mark
 
 Spec = dict[str, Any]
 Styles = Mapping[str, Style]
+Columns = dict[str, np.ndarray]  # as data travels through a form: what a frame would hold, in a tenth of the time
+Lanes = Sequence[str] | Mapping[str, Sequence[str]] | None
+
+_BOLD = {"fontWeight": "bold", "fontSize": 13}
+_INK_OF_ROW = {"expr": "datum.ink"}  # an expression: an encoding would take the legend of another colour
+_DOT = {"filled": True, "opacity": 1}
+_HOLLOW = {"fill": None, "fillOpacity": 0}
 
 
 class Picture:
-    """A chart's dictionary with rows for its named data; marimo and Jupyter draw it.
+    """A chart's dictionary and its data; marimo and Jupyter draw it.
 
-    spec: the Vega-Lite dictionary without data; rows: a frame for each of its named datasets.
+    spec: the Vega-Lite dictionary without data; data: the columns of each of its named datasets.
 
     Raises ValueError where the rows are more than MAX_MARKS: aggregate them first.
     """
 
-    def __init__(self, spec: Spec, **rows: pd.DataFrame) -> None:
-        marks = sum(len(part) for part in rows.values())
+    def __init__(self, spec: Spec, **data: Columns) -> None:
+        marks = sum(map(_length, data.values()))
         if marks > MAX_MARKS:
             raise ValueError(f"the chart would hold {marks:,} rows; it must hold at most {MAX_MARKS:,}")
-        self._spec, self._rows = spec, rows
+        self._spec, self._data = spec, data
 
     @property
     def spec(self) -> Spec:
-        """The whole Vega-Lite dictionary, its data as rows."""
-        return {**self._spec, "datasets": {name: _records(part) for name, part in self._rows.items()}}
+        """The whole Vega-Lite dictionary; long data is CSV, because a page reads each character anew at each change."""
+        datasets: Spec = {}
+        formats: dict[str, Spec] = {}
+        for name, part in self._data.items():
+            if _length(part) < LONG:
+                datasets[name] = _records(part)
+            else:
+                frame = pd.DataFrame(part)
+                datasets[name] = frame.to_csv(index=False, lineterminator="\n", float_format="%.10g")
+                numbers = dict.fromkeys(frame.select_dtypes("number"), "number")
+                formats[name] = {"format": {"type": "csv", "parse": numbers}}
+        layers = [
+            {**layer, "data": layer["data"] | formats.get(layer["data"]["name"], {})} for layer in self._spec["layer"]
+        ]
+        return {**self._spec, "layer": layers, "datasets": datasets}
 
     def to_json(self) -> str:
-        """The chart as short JSON, its long data as CSV: a page reads each character of it anew at each change."""
-        long = {name: part for name, part in self._rows.items() if len(part) >= LONG}
-        datasets = {name: _csv(part) if name in long else _records(part) for name, part in self._rows.items()}
-        spec = _told(self._spec, {name: _csv_format(part) for name, part in long.items()})
-        return json.dumps({**spec, "datasets": datasets}, separators=(",", ":"))
+        """The dictionary as short JSON."""
+        return json.dumps(self.spec, separators=(",", ":"))
 
     def _mime_(self) -> tuple[str, str]:
         return MIME, self.to_json()
@@ -86,30 +97,14 @@ class Picture:
         return {MIME: self.spec}
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _length(part: Columns) -> int:
+    return len(next(iter(part.values()), ()))
+
+
+def _records(part: Columns) -> list[dict[str, Any]]:
     """The rows as dictionaries of Python's own numbers and texts; what is missing is None."""
-    columns = [[None if pd.isna(value) else value for value in frame[name].tolist()] for name in frame.columns]
-    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _csv(frame: pd.DataFrame) -> str:
-    return frame.to_csv(index=False, lineterminator="\n", float_format="%.10g")
-
-
-def _csv_format(frame: pd.DataFrame) -> Spec:
-    numbers = [name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])]
-    return {"type": "csv", "parse": dict.fromkeys(numbers, "number")}
-
-
-def _told(part: Any, formats: Mapping[str, Spec]) -> Any:
-    """The spec in which each use of a dataset that travels as CSV says how to read it."""
-    if isinstance(part, list):
-        return [_told(each, formats) for each in part]
-    if not isinstance(part, dict):
-        return part
-    if part.get("name") in formats and len(part) == 1:
-        return {**part, "format": formats[part["name"]]}
-    return {key: _told(value, formats) for key, value in part.items()}
+    columns = [[None if pd.isna(value) else value for value in values.tolist()] for values in part.values()]
+    return [dict(zip(part, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 # ----------------------------------------------------------------------------------------------------------- axes
@@ -177,41 +172,41 @@ class _Scale:
             self.high = most + (most - self.low) * (room or 0.05) or 1
         self.ticks = ticks(self.low, self.high, log=axis.log) if axis.ticks is None else list(axis.ticks)
 
-    def share(self, value: float) -> float:
-        """Where a value lies, from 0 to 1."""
+    def share(self, values: Any) -> np.ndarray:
+        """Where values lie, from 0 to 1."""
         if not self.axis.log:
-            return (value - self.low) / (self.high - self.low or 1)
-        return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+            return (values - self.low) / (self.high - self.low or 1)
+        return np.log(np.maximum(values, self.low) / self.low) / math.log(self.high / self.low)
 
-    def at(self, values: Iterable[Any]) -> list[Any]:
+    def at(self, values: Iterable[Any]) -> np.ndarray:
         """The positions of values: on this axis the values themselves."""
-        return list(values)
+        return np.asarray(values)
 
     def encoding(self, field: str, channel: str) -> Spec:
         """The Vega-Lite encoding of a field along this axis."""
-        scale: Spec = {"domain": [self.low, self.high], "nice": False, "zero": False}
-        if self.axis.log:
-            scale = {"type": "log", "base": self.axis.log, "domain": [self.low, self.high], "nice": False}
-        drawn: Spec | None = None
+        scale: Spec = {"type": "log", "base": self.axis.log} if self.axis.log else {"zero": False}
+        scale |= {"domain": [self.low, self.high], "nice": False}
+        axis: Spec | None = None
         if self.axis.title or self.axis.ticks is not None:
-            drawn = {"title": self.axis.title or None, "values": self.ticks, "grid": self.axis.grid}
-            drawn |= {"labelExpr": _LABEL[self.axis.unit], "labelFlush": False}
+            axis = {"title": self.axis.title or None, "values": self.ticks, "grid": self.axis.grid}
+            axis |= {"labelExpr": _LABEL[self.axis.unit], "labelFlush": False}
             labels = self.side - (16 if self.axis.title else 0)
-            drawn |= {"minExtent": labels, "maxExtent": labels} if self.side else {}
-        return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
+            axis |= {"minExtent": labels, "maxExtent": labels} if self.side else {}
+        return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
 class _Names:
     """An axis of names: name number k lies from k to k + 1. A line break in a name begins a second line."""
 
     def __init__(self, names: Iterable[Any], title: str = "", *, side: int = 0) -> None:
-        self.middle = {name: at + 0.5 for at, name in enumerate(dict.fromkeys(map(str, names)))}
-        self.names, self.title, self.side, self.size = list(self.middle), title, side, float(len(self.middle) or 1)
-        self.centres = list(self.middle.values())
+        self.names, self.title, self.side = [*dict.fromkeys(map(str, names))], title, side
+        self.centres = [at + 0.5 for at in range(len(self.names))]
+        self.size = len(self.names) or 1.0
 
-    def at(self, values: Iterable[Any]) -> list[float]:
+    def at(self, values: Iterable[Any]) -> np.ndarray:
         """The middle of each name."""
-        return [self.middle[str(value)] for value in values]
+        middle = dict(zip(self.names, self.centres, strict=True))
+        return np.array([middle[str(value)] for value in values])
 
     def encoding(self, field: str, channel: str) -> Spec:
         """The Vega-Lite encoding of a field along this axis, y from the top down."""
@@ -224,42 +219,96 @@ class _Names:
         return {"field": field, "type": "quantitative", "scale": {"domain": ends, "nice": False}, "axis": axis}
 
 
-def _axis(axis: Axis, parts: Sequence[pd.DataFrame], column: str, more: Iterable[float], **options: Any) -> Any:
-    values = [value for part in parts for value in part[column].tolist()]
-    if any(not pd.api.types.is_numeric_dtype(part[column]) for part in parts):
-        return _Names(values, axis.title)
-    return _Scale(axis, [*values, *more], **options)
-
-
 # ---------------------------------------------------------------------------------------------------- the drawing
 
 
+class Look(TypedDict, total=False):
+    """What every form takes by keyword.
+
+    description: what a screen reader calls the chart; it must not be empty. title: a line of text above the chart.
+    styles: {kind or series: theme.Style}, all entries of the legend in their order; else `theme.styled`.
+    legend: False for none; there is none either where there is one entry.
+    click: columns whose values the clicked mark reports, see `page.clickable`.
+    """
+
+    description: Required[str]
+    title: str
+    styles: Styles | None
+    legend: bool
+    click: Sequence[str]
+
+
+@dataclass
 class _Drawing:
     """A picture in the making: layers over one pair of axes, each with its data."""
 
-    def __init__(self, form: str, x: Any, y: Any, *, legend: bool, click: Sequence[str]) -> None:
-        self.form, self.x, self.y, self.legend, self.click = form, x, y, legend, list(click)
-        self.layers: list[Spec] = []
-        self.data: dict[str, pd.DataFrame] = {}
+    form: str
+    x: Any
+    y: Any
+    description: str
+    title: str = ""
+    styles: Styles | None = None
+    legend: bool = True
+    click: Sequence[str] = ()
+    layers: list[Spec] = field(default_factory=list)
+    data: dict[str, Columns] = field(default_factory=dict)
 
     def place(self, **fields: str) -> Spec:
         """Encodings of positions: x="start" puts the field start on the x axis; x2 and y2 are ends."""
         axes = {"x": self.x, "y": self.y}
         return {
-            channel: axes[channel].encoding(field, channel) if channel in axes else {"field": field}
-            for channel, field in fields.items()
+            channel: axes[channel].encoding(name, channel) if channel in axes else {"field": name}
+            for channel, name in fields.items()
         }
 
-    def add(self, name: str, frame: pd.DataFrame, mark: Spec, encoding: Spec) -> None:
-        """A layer of marks from a dataset of this name; its tips are hovered and read out, or it is left to the eye."""
-        self.data[name] = frame
-        layer: Spec = {"data": {"name": name}, "mark": mark, "encoding": encoding}
-        if mark["type"] == "text":
-            layer["encoding"] = {**encoding, "description": {"field": "text"}}
-        elif "tip" in frame:
+    def take(self, what: str, frame: pd.DataFrame | None, *columns: str, at: Mapping[str, str], **optional: Any) -> Any:
+        """The rows of a frame as `_need` gives them, with places: at={"x": "low"} puts them at the values of low."""
+        rows = _need(f"{self.form}: {what}", frame, *columns, *at.values(), **optional)
+        axes = {"x": self.x, "x2": self.x, "y": self.y}
+        return rows and rows | {channel: axes[channel].at(rows[column]) for channel, column in at.items()}
+
+    def styled(self, kinds: Iterable[Any], styles: Styles | None) -> dict[str, Style]:
+        """The styles of all kinds; raises ValueError for a kind without one."""
+        used = [*dict.fromkeys(kinds)]
+        chosen = theme.styled(used) if styles is None else dict(styles)
+        unknown = [kind for kind in used if kind not in chosen]
+        if unknown:
+            raise ValueError(f"{self.form}: {unknown} have no style; a kind must be one of {[*chosen]}")
+        return chosen
+
+    def signs(self, styles: Styles, field: str, **channels: str) -> Spec:
+        """Encodings of a field by attributes of its styles, as color="colour"; those of one field share a legend."""
+        shown = None
+        if self.legend and len(styles) > 1:
+            wide = sum(map(len, styles)) > 90 and len(styles) > 3
+            shown = {"symbolOpacity": 1, **({"columns": 2} if wide else {})}
+        entry = {"field": field, "type": "nominal", "legend": shown}
+        return {
+            channel: {**entry, "scale": {"domain": [*styles], "range": [getattr(one, name) for one in styles.values()]}}
+            for channel, name in channels.items()
+        }
+
+    def add(self, name: str, rows: Columns | None, mark: str, encoding: Spec | None = None, /, **look: Any) -> None:
+        """A layer of marks, at the columns x, x2, y and y2 of the rows unless the encoding has other places.
+
+        Texts are those of the column label, and are read out; tips of other marks are hovered and read out, unless aria
+        is False. The dataset gets the columns that encodings, expressions and clicks name. No rows, no layer.
+        """
+        if rows is None:
+            return
+        encoding = encoding or {}
+        if not encoding.keys() & {"x", "y"}:
+            channels = ("x", "x2", "y", "y2") if mark in ("rect", "rule") else ("x", "y")
+            encoding = self.place(**{channel: channel for channel in channels if channel in rows}) | encoding
+        if mark == "text":
+            encoding = encoding | {"text": {"field": "label"}, "description": {"field": "label"}}
+        elif "tip" in rows and look.get("aria", True):
             tip = {"field": "tip", "type": "nominal"}
-            layer["encoding"] = {**encoding, "tooltip": tip, "description": tip}
-        self.layers.append(layer)
+            encoding = encoding | {"tooltip": tip, "description": tip}
+        self.layers.append({"data": {"name": name}, "mark": {"type": mark, **look}, "encoding": encoding})
+        named = {part.get("field") for part in encoding.values()} | set(re.findall(r"datum\.(\w+)", str(look)))
+        named |= {*self.click, *self.data.get(name, ())}
+        self.data[name] = {column: rows[column] for column in rows if column in named}
 
     def clicked(self) -> None:
         """Make the layer that was added last the one whose marks are clicked."""
@@ -267,94 +316,72 @@ class _Drawing:
             self.layers[-1]["name"] = "clicked"
             self.layers[-1]["mark"]["cursor"] = "pointer"
 
-    def write(self, name: str, frame: pd.DataFrame, encoding: Spec, **mark: Any) -> None:
-        """Text of the field `text` in INK with a rim of PAPER, so that it reads across lines and surfaces."""
-        text = {**encoding, "text": {"field": "text"}}
+    def write(self, name: str, rows: Columns, encoding: Spec | None = None, /, **look: Any) -> None:
+        """Labels in INK with a rim of PAPER, so that they read across lines and surfaces."""
         rim = {"stroke": theme.PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": theme.PAPER, "aria": False}
-        self.add(name, frame, {"type": "text", **rim, **mark}, text)
-        self.add(name, frame, {"type": "text", "color": theme.INK, **mark}, text)
+        if any(rows["label"]):
+            self.add(name, rows, "text", encoding, **rim, **look)
+            self.add(name, rows, "text", encoding, color=theme.INK, **look)
 
-    def sign(self, styles: Styles, field: str, attribute: str) -> Spec:
-        """An encoding of a field by one attribute of its styles; encodings of one field share a legend."""
-        shown = None
-        if self.legend and len(styles) > 1:
-            wide = sum(map(len, styles)) > 90 and len(styles) > 3
-            shown = {"symbolOpacity": 1, **({"columns": 2} if wide else {})}
-        values = [list(v) if isinstance(v := getattr(style, attribute), tuple) else v for style in styles.values()]
-        return {
-            "field": field, "type": "nominal", "legend": shown, "scale": {"domain": list(styles), "range": values}
-        }  # fmt: skip
+    def write_beside(self, name: str, rows: Columns, left: np.ndarray, gap: int, /, **look: Any) -> None:
+        """Bold labels so many pixels right of their places, or left of them where `left` is true."""
+        for side, here, align, shift in (("left", left, "right", -gap), ("right", ~left, "left", gap)):
+            self.write(f"{name}_{side}", _where(here, rows), **{**_BOLD, "align": align, "dx": shift, **look})
 
-    def picture(self, height: float, description: str, title: str, *, canvas: bool = False) -> Picture:
+    def rule(self, rules: pd.DataFrame | None, colour: str = theme.HERE, along: str = "x") -> None:
+        """A dashed line across the picture at each rule, its label at the end."""
+        if rules is None:
+            return
+        rows = _need(f"{self.form}: rules", rules, "at")
+        place = self.place(**{along: "at"})
+        self.add("rules", rows, "rule", place, strokeDash=[5, 4], strokeWidth=2, stroke=colour)
+        if along == "y":
+            self.write("rules", rows, place | {"x": {"value": "width"}}, align="right", dx=-6, dy=-9)
+        else:
+            self.write("rules", rows, place | {"y": {"value": 0}}, align="left", dx=6, dy=-8, fontWeight="bold")
+
+    def picture(self, height: float, *, canvas: bool = False) -> Picture:
         """What was added, as a picture of this height in pixels."""
-        if not description:
+        if not self.description:
             raise ValueError(f"{self.form}: description is empty; it must say what the chart shows")
-        spec: Spec = {
-            **theme.chart(canvas=canvas),
-            "$schema": alt.SCHEMA_URL,
-            "description": description,
-            "width": "container",
-            "height": round(height),
-            "layer": self.layers,
-        }
-        if title:
-            spec["title"] = title
+        spec = theme.chart(canvas=canvas) | {"$schema": alt.SCHEMA_URL, "description": self.description}
+        spec |= {"width": "container", "height": round(height), "layer": self.layers}
+        if self.title:
+            spec["title"] = self.title
         if self.click:
             # Cleared when the pointer leaves the mark, or a second click on it would change nothing and go unnoticed.
-            select = {"type": "point", "fields": self.click, "on": "click", "clear": "mouseout"}
+            select = {"type": "point", "fields": [*self.click], "on": "click", "clear": "mouseout"}
             spec["params"] = [{"name": "pick", "select": select, "views": ["clicked"]}]
         return Picture(spec, **self.data)
 
 
-def _need(form: str, argument: str, frame: pd.DataFrame | None, *columns: str) -> None:
-    missing = [] if frame is None else [name for name in columns if name not in frame]
-    if missing and frame is not None:
-        raise ValueError(f"{form}: {argument} has columns {[*map(str, frame.columns)]}; it must also have {missing}")
-
-
-def _styled(form: str, styles: Styles | None, kinds: Iterable[Any]) -> dict[str, Style]:
-    """The styles of all kinds; raises ValueError for a kind without one."""
-    used = [*dict.fromkeys(kinds)]
-    chosen = theme.styled(used) if styles is None else dict(styles)
-    unknown = [kind for kind in used if kind not in chosen]
-    if unknown:
-        raise ValueError(f"{form}: {unknown} have no style; a kind must be one of {[*chosen]}")
-    return chosen
-
-
-def _column(frame: pd.DataFrame | None, name: str | None, default: Any = "") -> list[Any]:
-    """The values of a column, or the default for each row where there is no such column."""
+def _need(what: str, frame: pd.DataFrame | None, *columns: str, **optional: Any) -> Any:
+    """The columns of a frame, with a default where an optional one has no value; it must have the other ones."""
     if frame is None:
-        return []
-    return [default] * len(frame) if name is None or name not in frame else frame[name].tolist()
+        return None
+    missing = [name for name in columns if name not in frame]
+    if missing:
+        raise ValueError(f"{what} has columns {[*map(str, frame.columns)]}; it must also have {missing}")
+    rows = {name: frame[name].to_numpy() for name in frame}
+    for name, default in {"label": "", **optional}.items():
+        rows[name] = np.asarray(frame[name].fillna(default)) if name in frame else np.full(len(frame), default)
+    return rows
 
 
-def _texts(frame: pd.DataFrame, name: str = "label") -> list[str]:
-    return [text if isinstance(text, str) else "" for text in _column(frame, name)]
+def _where(chosen: np.ndarray, rows: Columns) -> Columns:
+    return {name: values[chosen] for name, values in rows.items()}
 
 
-def _frame(source: pd.DataFrame, keep: Sequence[str], **columns: Any) -> pd.DataFrame:
-    """New columns, and those to keep (and tips) of the frame that they were made from."""
-    kept = {name: source[name].tolist() for name in dict.fromkeys([*keep, "tip"]) if name in source}
-    return pd.DataFrame({**kept, **columns})
+def _values(frame: pd.DataFrame | Columns | None, *names: str) -> list[float]:
+    """All values of those columns that there are."""
+    return [] if frame is None else [value for name in names if name in frame for value in frame[name].tolist()]
 
 
-def _rules(drawing: _Drawing, rules: pd.DataFrame | None, colour: str = theme.HERE, along: str = "x") -> None:
-    """A dashed line across the picture at each rule, its text at the end."""
-    if rules is None:
-        return
-    _need(drawing.form, "rules", rules, "at")
-    colours = [one if isinstance(one, str) else colour for one in _column(rules, "colour", colour)]
-    frame = _frame(rules, (), at=rules["at"].tolist(), text=_texts(rules), colour=colours)
-    place = drawing.place(**{along: "at"})
-    mark = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 2}
-    drawing.add("rules", frame, mark, {**place, "stroke": {"field": "colour", "scale": None}})
-    if along == "y":
-        place["x"] = {"value": "width"}
-        drawing.write("rules", frame, place, align="right", dx=-6, dy=-9)
-    else:
-        place["y"] = {"value": 0}
-        drawing.write("rules", frame, place, align="left", dx=6, dy=-8, fontWeight="bold")
+def _fitting(pixels: np.ndarray, *texts: np.ndarray) -> np.ndarray:
+    """For each place so many pixels wide the first of its texts that fits, or none."""
+    rows = zip(pixels, *texts, strict=True)
+    fit = [next((text for text in of if text and len(text) * CHARACTER + 6 <= wide), "") for wide, *of in rows]
+    return np.array(fit, dtype=object)
 
 
 # ---------------------------------------------------------------------------------------------------------- bands
@@ -363,11 +390,8 @@ def _rules(drawing: _Drawing, rules: pd.DataFrame | None, colour: str = theme.HE
 def bands(
     marks: pd.DataFrame,
     *,
-    description: str,
-    title: str = "",
     x_axis: Axis = PLAIN,
-    styles: Styles | None = None,
-    lanes: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    lanes: Lanes = None,
     groups: Mapping[str, str] | None = None,
     labels: pd.DataFrame | None = None,
     outlines: pd.DataFrame | None = None,
@@ -378,13 +402,12 @@ def bands(
     cuts: pd.DataFrame | None = None,
     notes: pd.DataFrame | None = None,
     chosen: pd.DataFrame | None = None,
-    click: Sequence[str] = (),
     tip: str = "",
-    legend: bool = True,
     lane_height: int = 24,
     side: int = 84,
     room: int = 900,
     canvas: bool = False,
+    **look: Unpack[Look],
 ) -> Picture:
     """Rectangles [start, stop) in lanes that are named at the left: memory, rows of a buffer, programs, lanes.
 
@@ -408,154 +431,116 @@ def bands(
     canvas: draw by canvas instead of SVG, for a thousand marks and more; a screen reader does not find them then.
     """
     ordered = "order" in marks
-    _need("bands", "marks", marks, "lane", "start", "stop", "order" if ordered else "kind")
+    given = _need("bands: marks", marks, "lane", "start", "stop", "order" if ordered else "kind", group="")
     low, high = x_axis.domain or (min(marks["start"], default=0), max(marks["stop"], default=1))
     eighths = [low + (high - low) * part / 8 for part in range(9)]
     drawn = x_axis.ticks if x_axis.ticks is not None or not x_axis.title else eighths
     x = _Scale(replace(x_axis, domain=(low, high), ticks=drawn, grid=False), ())
-    y = _Lanes(marks, lanes, groups, side)
-    drawing = _Drawing("bands", x, y, legend=legend, click=click)
-    roof, floor = 0.06 if signs is None else 0.38, 0.06 if notes is None else 0.36
-    y.centres = [centre + (roof - floor) / 2 for centre in y.centres]  # names stand beside the marks, not the lane
-    box = drawing.place(x="x", x2="x2", y="y", y2="y2")
+    y = _Lanes(given, lanes, groups, side)
+    drawing = _Drawing("bands", x, y, **look)
+    roof, floor = 0.06 if signs is None else 0.38, 0.94 if notes is None else 0.64  # of the marks, in their lane
+    y.centres = [top + (roof + floor) / 2 for top in y.top.values()]  # names stand beside the marks, not the lane
 
-    looks = {} if ordered else _styled("bands", styles, marks["kind"])
-    tops, covers = y.tops(marks), _column(marks, "lanes", 1)
-    bottoms = [round(top + cover - floor, 3) for top, cover in zip(tops, covers, strict=True)]
-    heights = [1.0 if ordered else looks[kind].height for kind in _column(marks, "kind")]
-    upper = [
-        round(bottom - height * (bottom - top - roof), 3)
-        for top, bottom, height in zip(tops, bottoms, heights, strict=True)
-    ]
-    stops = marks["stop"] - (high - low) / room if canvas else marks["stop"]
-    made = _frame(marks, ("kind", "order", *click), x=marks["start"], x2=stops, y=upper, y2=bottoms)
-    most = float(marks["order"].max() or 1) if ordered and len(marks) else 1.0
-    fill: Spec = {"field": "order", "type": "quantitative", "legend": None}
-    fill["scale"] = {"scheme": "viridis", "domain": [0, most]}
-    mark: Spec = {"type": "rect", **({} if canvas else {"stroke": theme.PAPER, "strokeWidth": 0.8})}
-    mark |= {"tooltip": {"expr": tip}} if tip else {}
-    drawing.add("marks", made, mark, {**box, "fill": fill if ordered else drawing.sign(looks, "kind", "colour")})
+    hair = (high - low) / 120
+
+    def put(what: str, frame: pd.DataFrame | None, need: str, top: float, bottom: float, **optional: Any) -> Any:
+        """The rows with places: from `top` below that of their lane to `bottom` in the last lane that they cover."""
+        rows = _need(f"bands: {what}", frame, "lane", *need.split(), group="", lanes=1, **optional)
+        if rows is None:
+            return None
+        starts, stops = (rows["start"], rows["stop"]) if "start" in need else (rows["at"], rows["at"] + hair)
+        tops = y.tops(rows)
+        ends = {"y": tops + top, "y2": tops + rows["lanes"] - 1 + bottom}
+        return {**rows, "x": starts.astype(float), "x2": stops.astype(float), **ends}
+
+    rows = put("marks", marks, "start stop", roof, floor)
+    look_of = {} if ordered else drawing.styled(rows["kind"], drawing.styles)
+    most = max(1.0, *_values(marks, "order")) if ordered else 1.0
+    viridis = {"scheme": "viridis", "domain": [0, most]}
+    fill: Spec = {"fill": {"field": "order", "type": "quantitative", "legend": None, "scale": viridis}}
+    if not ordered:
+        fill = drawing.signs(look_of, "kind", fill="colour")
+        rows["y"] = rows["y2"] - [look_of[kind].height for kind in rows["kind"]] * (rows["y2"] - rows["y"])
+    if canvas:
+        rows["x2"] -= (high - low) / room
+    rim = {} if canvas else {"stroke": theme.PAPER, "strokeWidth": 0.8}
+    drawing.add("marks", rows, "rect", fill, **rim, **({"tooltip": {"expr": tip}} if tip else {}))
     drawing.clicked()
-
-    if rules is not None:
-        top = pd.Series(y.tops(rules), dtype=float)
-        dash = {"type": "rule", "color": theme.INK, "strokeDash": [2, 2], "aria": False}
-        across = drawing.place(x="x", y="y", y2="y2")
-        drawing.add("rules", _frame(rules, (), x=rules["at"].tolist(), y=top, y2=top + 1), dash, across)
-    if cuts is not None:
-        top = pd.Series(y.tops(cuts), dtype=float)
-        bar = {"type": "rect", "color": "#FFFFFF", "stroke": "#000000", "strokeWidth": 1}
-        at = pd.Series(cuts["at"].tolist(), dtype=float)
-        frame = _frame(cuts, (), x=at, x2=at + (high - low) / 120, y=top + 0.08, y2=top + 0.92)
-        drawing.add("cuts", frame, bar, box)
-    texts = labels if labels is not None else marks if "label" in marks else None
-    if texts is not None:
-        frame = _band_labels(texts, y.tops(texts), x, looks, room, (roof - floor) / 2, most)
-        place = {**drawing.place(x="x", y="y"), "text": {"field": "text"}}
-        for number, (ink, part) in enumerate(
-            frame.groupby("ink")
-        ):  # a layer each: an encoding would take signs' legend
-            text = {"type": "text", "fontSize": 11.5, "tooltip": None, "color": ink}
-            drawing.add(f"labels_{number}", part[["x", "y", "text"]], text, place)
+    upright = drawing.place(x="x", y="y", y2="y2")
+    rows = put("rules", rules, "at", 0, 1)
+    drawing.add("rules", rows, "rule", upright, color=theme.INK, strokeDash=[2, 2], aria=False)
+    rows = put("cuts", cuts, "at", 0.08, 0.92)
+    drawing.add("cuts", rows, "rect", color="#FFFFFF", stroke="#000000", strokeWidth=1)
+    if labels is not None or "label" in marks:
+        texts = marks if labels is None else labels
+        rows = put("labels", texts, "start stop label", roof, floor, short="", kind="")
+        pixels = (x.share(rows["x2"]) - x.share(rows["x"])) * room
+        rows["label"] = _fitting(pixels, rows["label"], rows["short"])
+        rows["x"], rows["y"] = (rows["x"] + rows["x2"]) / 2, (rows["y"] + rows["y2"]) / 2
+        rows["ink"] = np.array([look_of[kind].ink if kind in look_of else theme.INK for kind in rows["kind"]])
+        if ordered:
+            rows["ink"] = np.where(rows["order"] < 0.6 * most, "#FFFFFF", "#000000")
+        fitting = _where(rows["label"] != "", rows)
+        drawing.add("labels", fitting, "text", fontSize=11.5, tooltip=None, color=_INK_OF_ROW)
     if outlines is not None:
-        _need("bands", "outlines", outlines, "lane", "start", "stop", "kind")
-        over = _styled("bands", outline_styles, outlines["kind"])
-        frame = _boxed(outlines, y, 0.02, 0.98).assign(outline=outlines["kind"].tolist())
-        rim = {"type": "rect", "fill": None, "fillOpacity": 0, "stroke": theme.PAPER, "strokeWidth": 5, "aria": False}
-        drawing.add("outlines", frame, rim, box)
-        for number, (kind, style) in enumerate(over.items()):  # a layer each: the dashes of a rectangle are no encoding
-            line = {"type": "rect", "fill": None, "fillOpacity": 0, "strokeWidth": 2.5, "strokeDash": list(style.dash)}
-            stroke = drawing.sign(over, "outline", "colour")
-            drawing.add(f"outlines_{number}", frame[frame["outline"] == kind], line, {**box, "stroke": stroke})
-        tags = pd.DataFrame({"x": frame["x2"], "y": frame["y"] + 0.48, "text": _texts(outlines, "tag")})
-        tags = tags[tags["text"] != ""]
-        inside = tags["x"] > low + 0.86 * (high - low)
-        for name, part, align, shift in (("tags", tags[~inside], "left", 6), ("tags_in", tags[inside], "right", -6)):
-            place = drawing.place(x="x", y="y")
-            drawing.write(name, part, place, align=align, dx=shift, fontWeight="bold", fontSize=11.5)
+        rows = put("outlines", outlines, "start stop kind", 0.02, 0.98, tag="")
+        rows["outline"] = rows["kind"]
+        over = drawing.styled(rows["outline"], outline_styles)
+        drawing.add("outlines", rows, "rect", **_HOLLOW, stroke=theme.PAPER, strokeWidth=5, aria=False)
+        # An expression, because the dashes of a rectangle are no encoding.
+        dash = {"expr": f"{json.dumps({kind: style.dash for kind, style in over.items()})}[datum.outline]"}
+        stroke = drawing.signs(over, "outline", stroke="colour")
+        drawing.add("outlines", rows, "rect", stroke, **_HOLLOW, strokeWidth=2.5, strokeDash=dash)
+        tags = {"x": rows["x2"], "y": rows["y"] + 0.48, "label": rows["tag"]}
+        drawing.write_beside("tags", tags, rows["x2"] > low + 0.86 * (high - low), 6, fontSize=11.5)
     if signs is not None:
-        _need("bands", "signs", signs, "lane", "at", "kind")
-        over = _styled("bands", sign_styles, signs["kind"])
-        place = drawing.place(x="x", y="y")
-        look = {"color": drawing.sign(over, "sign", "colour"), "shape": drawing.sign(over, "sign", "shape")}
-        above = pd.Series(y.tops(signs), dtype=float) + 0.2
-        frame = _frame(signs, (), x=signs["at"].tolist(), y=above, sign=signs["kind"].tolist())
-        drawing.add("signs", frame, {"type": "point", "filled": True, "size": 90, "opacity": 1}, {**place, **look})
+        rows = put("signs", signs, "at kind", 0.2, 0.2)
+        rows["sign"] = rows["kind"]
+        sign = drawing.signs(drawing.styled(rows["sign"], sign_styles), "sign", color="colour", shape="shape")
+        drawing.add("signs", rows, "point", sign, **_DOT, size=90)
     if notes is not None:
-        place = {**drawing.place(x="x", y="y"), "text": {"field": "text"}}
-        under = pd.Series(y.tops(notes), dtype=float) + 1 - floor + 0.17
-        frame = _frame(notes, ("text",), x=notes["at"].tolist(), y=under)
-        drawing.add("notes", frame, {"type": "text", "fontSize": 11, "color": theme.INK}, place)
-    if chosen is not None:
-        frame = _boxed(chosen, y, roof - 0.04, 1 - floor + 0.04)
-        ring = {"type": "rect", "fill": None, "fillOpacity": 0, "stroke": theme.HERE, "strokeWidth": 3, "aria": False}
-        dashed = pd.Series(_column(chosen, "dashed", False), dtype=bool)
-        drawing.add("chosen", frame[~dashed], ring, box)
-        if dashed.any():
-            drawing.add("chosen_dashed", frame[dashed], {**ring, "strokeDash": [6, 4]}, box)
+        rows = put("notes", notes, "at text", floor + 0.17, 1)
+        drawing.add("notes", {**rows, "label": rows["text"]}, "text", fontSize=11, color=theme.INK)
+    rows = put("chosen", chosen, "start stop", roof - 0.04, floor + 0.04, dashed=False)
+    ring = {**_HOLLOW, "stroke": theme.HERE, "strokeWidth": 3, "aria": False}
+    drawing.add("chosen", rows, "rect", **ring, strokeDash={"expr": "datum.dashed ? [6, 4] : [1, 0]"})
     if groups is not None:
-        names = pd.DataFrame({"x": low, "y": [top - 0.2 for top in y.first.values()], "text": list(groups.values())})
-        heading = {"type": "text", "align": "left", "baseline": "bottom", "fontWeight": "bold", "fontSize": 13}
-        place = {**drawing.place(x="x", y="y"), "text": {"field": "text"}}
-        drawing.add("headings", names, {**heading, "color": theme.INK}, place)
-    return drawing.picture(y.size * lane_height, description, title, canvas=canvas)
+        tops = np.array([*y.first.values()])
+        rows = {"x": np.full(len(tops), low), "y": tops - 0.2, "label": np.array([*groups.values()])}
+        drawing.add("headings", rows, "text", **_BOLD, align="left", baseline="bottom", color=theme.INK)
+    return drawing.picture(y.size * lane_height, canvas=canvas)
 
 
 class _Lanes(_Names):
     """The lanes of bands from top to bottom, with the room of headings and gaps."""
 
-    def __init__(
-        self,
-        marks: pd.DataFrame,
-        lanes: Sequence[str] | Mapping[str, Sequence[str]] | None,
-        groups: Mapping[str, str] | None,
-        side: int,
-    ) -> None:
+    def __init__(self, marks: Columns, lanes: Lanes, groups: Mapping[str, str] | None, side: int) -> None:
         super().__init__((), side=side)
         self.first: dict[str, float] = {}  # group: top of its first lane
         self.top: dict[tuple[str, str], float] = {}
-        pairs = [*dict.fromkeys(zip(_column(marks, "group"), map(str, marks["lane"]), strict=True))]
+        pairs = self._pairs(marks)
         down = 0.0
-        for group in groups or dict.fromkeys([group for group, _ in pairs] or [""]):
+        for group in groups or dict.fromkeys(group for group, _ in pairs or [("", "")]):
             down += 1.25 if groups else 0.5 if self.first else 0.0
             self.first[group] = down
             given = lanes.get(group) if isinstance(lanes, Mapping) else lanes
-            for lane in given or [lane for of, lane in pairs if of == group]:
+            for lane in given or dict.fromkeys(lane for of, lane in pairs if of == group):
                 self.top[group, lane] = down
                 down += 1
         self.size = down or 1.0
-        self.names, self.centres = [lane for _, lane in self.top], [top + 0.5 for top in self.top.values()]
+        self.names = [lane for _, lane in self.top]
 
-    def tops(self, frame: pd.DataFrame) -> list[float]:
+    @staticmethod
+    def _pairs(rows: Columns) -> list[tuple[str, str]]:
+        return [*zip(rows["group"], map(str, rows["lane"]), strict=True)]
+
+    def tops(self, rows: Columns) -> np.ndarray:
         """The top of each row's lane, in lanes from the top of the picture."""
-        pairs = [*zip(_column(frame, "group"), map(str, frame["lane"]), strict=True)]
+        pairs = self._pairs(rows)
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self.top]
         if unknown:
             raise ValueError(f"bands: there are no lanes {unknown}; a lane must be one of {[*self.top]}")
-        return [self.top[pair] for pair in pairs]
-
-
-def _boxed(frame: pd.DataFrame, y: _Lanes, roof: float, bottom: float) -> pd.DataFrame:
-    tops = pd.Series(y.tops(frame), dtype=float)
-    ends = tops + pd.Series(_column(frame, "lanes", 1), dtype=float) - 1 + bottom
-    return _frame(frame, (), x=frame["start"].tolist(), x2=frame["stop"].tolist(), y=tops + roof, y2=ends)
-
-
-def _band_labels(
-    texts: pd.DataFrame, tops: Sequence[float], x: _Scale, looks: Styles, room: int, shift: float, most: float
-) -> pd.DataFrame:
-    """The labels that fit, in the middle of their marks, in an ink that can be read on them."""
-    made = []
-    for row, top in zip(texts.to_dict("records"), tops, strict=True):
-        pixels = (x.share(row["stop"]) - x.share(row["start"])) * room
-        words = [text for text in (row["label"], row.get("short")) if isinstance(text, str) and text]
-        text = next((text for text in words if len(text) * CHARACTER + 6 <= pixels), None)
-        if text is not None:
-            ink = looks[row["kind"]].ink if row.get("kind") in looks else theme.INK
-            if "order" in row:
-                ink = "#FFFFFF" if row["order"] < 0.6 * most else "#000000"
-            made.append(((row["start"] + row["stop"]) / 2, top + row.get("lanes", 1) / 2 + shift, text, ink))
-    return pd.DataFrame(made, columns=["x", "y", "text", "ink"])
+        return np.array([self.top[pair] for pair in pairs], dtype=float)
 
 
 # --------------------------------------------------------------------------------------------------------- points
@@ -566,10 +551,7 @@ def points(
     *,
     x: str,
     y: str,
-    description: str,
-    title: str = "",
     series: str | None = None,
-    styles: Styles | None = None,
     x_axis: Axis = PLAIN,
     y_axis: Axis = PLAIN,
     join: bool | Sequence[str] = False,
@@ -577,9 +559,8 @@ def points(
     rules: pd.DataFrame | None = None,
     reference: pd.DataFrame | None = None,
     reference_step: bool = False,
-    click: Sequence[str] = (),
-    legend: bool = True,
     height: int = 0,
+    **look: Unpack[Look],
 ) -> Picture:
     """Measured values: colour and shape by series, whiskers, a ring where the page is, live points over recorded ones.
 
@@ -587,62 +568,54 @@ def points(
         [label] text over the point, [tip]. A column of texts gives an axis of names ("\\n" breaks a name).
     join: draw lines through the points of every series, or of the series named.
     live: more rows of the same columns, drawn larger and with a rim.
-    rules: at [label colour], dashed lines across the measured axis: y, or x where y holds names.
+    rules: at [label], dashed lines across the measured axis: y, or x where y holds names.
     reference: x, y [label], a dashed line to compare with, in steps with reference_step.
     height: in pixels; 330, or by the number of names.
     """
-    for name, part in (("rows", rows), ("live", live), ("reference", reference)):
-        _need("points", name, part, x, y)
     parts = [part for part in (rows, live, reference) if part is not None]
-    along = "y" if pd.api.types.is_numeric_dtype(rows[y]) else "x"  # the axis that measures
-    more = [value for part in parts for end in ("low", "high") if end in part for value in part[end]]
-    more += _column(rules, "at")
-    axes = [
-        _axis(axis, parts, column, more if name == along else ())
-        for name, axis, column in (("x", x_axis, x), ("y", y_axis, y))
-    ]
-    drawing = _Drawing("points", axes[0], axes[1], legend=legend, click=click)
-    place = drawing.place(x="x", y="y")
-    looks = _styled("points", styles, [*_column(rows, series), *_column(live, series)])
-    colour, shape = drawing.sign(looks, "series", "colour"), drawing.sign(looks, "series", "shape")
+    along = "y" if pd.api.types.is_numeric_dtype(rows.get(y, "")) else "x"  # the axis that measures
+    ends = [*_values(rules, "at"), *(end for part in parts for end in _values(part, "low", "high"))]
 
-    def put(part: pd.DataFrame) -> pd.DataFrame:
-        at = {"x": axes[0].at(part[x]), "y": axes[1].at(part[y]), "series": _column(part, series)}
-        return _frame(part, ("low", "high", "here", *click), **at, text=_texts(part))
+    def scale(name: str, axis: Axis, column: str) -> _Names | _Scale:
+        values = [value for part in parts for value in _values(part, column)]
+        if any(isinstance(value, str) for value in values):
+            return _Names(values, axis.title)
+        return _Scale(axis, values + ends if name == along else values)
 
-    _rules(drawing, rules, theme.GREY, along)
+    drawing = _Drawing("points", scale("x", x_axis, x), scale("y", y_axis, y), **look)
+    at, kind = {"x": x, "y": y}, {series or "series": ""}
+    every, lively = drawing.take("rows", rows, at=at, **kind), drawing.take("live", live, at=at, **kind)
+    measured = {"points": every} | ({"live": lively} if lively else {})
+    for part in measured.values():
+        part["series"] = part[series or "series"]
+    look_of = drawing.styled([kind for part in measured.values() for kind in part["series"]], drawing.styles)
+    colour = drawing.signs(look_of, "series", color="colour")
+    drawing.rule(rules, theme.GREY, along)
     if reference is not None:
-        line: Spec = {"type": "line", "color": theme.INK, "strokeDash": [4, 4], "strokeWidth": 1.5}
-        line |= {"interpolate": "step-after"} if reference_step else {}
-        drawing.add("reference", put(reference), line, place)
-        drawing.write("reference", put(reference), place, align="left", dx=4, dy=-9)
-    made = put(rows)
+        line = drawing.take("reference", reference, at=at)
+        step = "step-after" if reference_step else "linear"
+        drawing.add("reference", line, "line", interpolate=step, strokeDash=[4, 4], strokeWidth=1.5, color=theme.INK)
+        drawing.write("reference", line, align="left", dx=4, dy=-9)
     if join:
-        chosen = made if join is True else made[made["series"].isin(join)]
-        mark = {"type": "line", "strokeWidth": 1.5, "aria": False}
-        drawing.add("lines", chosen[["x", "y", "series"]], mark, {**place, "color": colour})
-    few = len(rows) <= 60
-    for name, part, area in (("points", made, 95 if few else 40), ("live", live, 190)):
-        if part is None:
-            continue
-        frame = part if name == "points" else put(part)
-        if "low" in frame:
-            whisker = {"type": "rule", "strokeWidth": 3, "opacity": 0.6, "clip": True, "aria": False}
-            ends = (
-                drawing.place(x="low", x2="high", y="y") if along == "x" else drawing.place(x="x", y="low", y2="high")
-            )
-            drawing.add(name, frame.drop(columns="tip", errors="ignore"), whisker, {**ends, "color": colour})
-        dot: Spec = {"type": "point", "filled": True, "size": area, "opacity": 1}
-        dot |= {"stroke": theme.HERE, "strokeWidth": 1.5} if name == "live" else {}
-        drawing.add(name, frame, dot, {**place, "color": colour, "shape": shape})
-        if name == "points":
+        line = every if join is True else _where(np.isin(every["series"], join), every)
+        drawing.add("lines", line, "line", colour, strokeWidth=1.5, aria=False)
+    for name, part in measured.items():
+        if "low" in part:
+            place = {"x": "low", "x2": "high", "y": "y"} if along == "x" else {"x": "x", "y": "low", "y2": "high"}
+            whisker = {"strokeWidth": 3, "opacity": 0.6, "clip": True, "aria": False}
+            drawing.add(name, part, "rule", drawing.place(**place) | colour, **whisker)
+        sign = colour | drawing.signs(look_of, "series", shape="shape")
+        if name == "live":
+            drawing.add(name, part, "point", sign, **_DOT, size=190, stroke=theme.HERE, strokeWidth=1.5)
+        else:
+            drawing.add(name, part, "point", sign, **_DOT, size=95 if len(rows) <= 60 else 40)
             drawing.clicked()
-        if "label" in (rows if name == "points" else part):
-            drawing.write(name, frame, place, dy=-15)
-    if "here" in made:
-        ring = {"type": "point", "size": 340, "shape": "circle", "color": theme.HERE, "strokeWidth": 2, "opacity": 1}
-        drawing.add("here", made[made["here"].astype(bool)][["x", "y"]], ring, place)
-    return drawing.picture(height or (330 if along == "y" else 38 * axes[1].size + 20), description, title)
+        drawing.write(name, part, dy=-15)
+    if "here" in rows:
+        ring = {"size": 340, "shape": "circle", "color": theme.HERE, "strokeWidth": 2, "opacity": 1}
+        ringed = _where(every["here"].astype(bool), {"x": every["x"], "y": every["y"]})
+        drawing.add("here", ringed, "point", **ring)
+    return drawing.picture(height or (330 if along == "y" else 38 * drawing.y.size + 20))
 
 
 # ----------------------------------------------------------------------------------------------------------- bars
@@ -651,77 +624,61 @@ def points(
 def bars(
     rows: pd.DataFrame,
     *,
-    description: str,
-    title: str = "",
-    styles: Styles | None = None,
     axis: Axis = PLAIN,
     stack: bool = False,
     totals: pd.DataFrame | None = None,
     rules: pd.DataFrame | None = None,
-    click: Sequence[str] = (),
-    legend: bool = True,
     bar_height: int = 24,
     room: int = 900,
+    **look: Unpack[Look],
 ) -> Picture:
     """Amounts as horizontal bars from zero (from 1 on a log axis), a line of the picture for each name.
 
     rows: name, value, [part] for the colour: the parts of a name have their bars under each other, or end to end with
         stack; [label] text at the end of a bar, or in it with stack; [low high] ends of a whisker; [tip]
     totals: name, label: texts at the ends of stacks.
-    rules: at [label colour], dashed lines across.
+    rules: at [label], dashed lines across.
     axis: drawn where it has a title. room: the width in pixels that labels of a stack must fit.
     """
-    _need("bars", "rows", rows, "name", "value")
-    _need("bars", "totals", totals, "name", "label")
-    looks = _styled("bars", styles, _column(rows, "part"))
-    parts = _column(rows, "part")
-    order = {part: at for at, part in enumerate(name for name in looks if name in parts)}
+    given = _need("bars: rows", rows, "name", "value", part="")
+    parts, names = given["part"], [str(name) for name in given["name"]]
     base = 1.0 if axis.log else 0.0
-    y = _Names(rows["name"])
-    reach = dict.fromkeys(y.names, base)
-    starts, stops = [], []
-    for name, value in zip(map(str, rows["name"]), rows["value"].tolist(), strict=True):
-        starts.append(reach[name] if stack else base)
-        stops.append(starts[-1] + value if stack else value)
-        reach[name] = max(reach[name], stops[-1])
-    x = _Scale(axis, [base, *stops, *_column(rows, "high", base), *_column(rules, "at")], room=0.35)
-    drawing = _Drawing("bars", x, y, legend=legend, click=click)
-    several = not stack and rows["name"].duplicated().any()
+    starts, ends = np.full(len(rows), base), given["value"]
+    if stack:
+        ends = pd.Series(ends).groupby(names).cumsum().to_numpy()
+        starts = pd.Series(ends).groupby(names).shift(fill_value=0).to_numpy()
+    y = _Names(names)
+    x = _Scale(axis, [base, *ends, *_values(rows, "high"), *_values(rules, "at")], room=0.35)
+    drawing = _Drawing("bars", x, y, **look)
+    look_of = drawing.styled(parts, drawing.styles)
+    # Of the bars under each other that a name has: their number, which of them each is, and its share of the line.
+    order = [part for part in look_of if part in parts]
+    several = not stack and len(y.names) < len(rows)
     together = len(order) if several else 1
+    nth = np.array([order.index(part) if several else 0 for part in parts])
     thick = bar_height / (bar_height + 12) if together == 1 else 0.86 / together
-    tops = [
-        middle - together * thick / 2 + (order[part] if several else 0) * thick
-        for middle, part in zip(y.at(rows["name"]), parts, strict=True)
-    ]
-    made = _frame(rows, ("low", "high", *click), x=starts, x2=stops, part=parts, y=tops, text=_texts(rows))
-    made["y2"] = made["y"] + thick * (1 if together == 1 else 0.94)
-    made["middle"] = (made["y"] + made["y2"]) / 2
-    box = drawing.place(x="x", x2="x2", y="y", y2="y2")
-    drawing.add("bars", made, {"type": "rect"}, {**box, "fill": drawing.sign(looks, "part", "colour")})
+    tops = y.at(names) + (nth - together / 2) * thick
+    bottoms = tops + thick * (1 if together == 1 else 0.94)
+    made = {**given, "x": starts, "x2": ends, "y": tops, "y2": bottoms}
+    drawing.add("bars", made, "rect", drawing.signs(look_of, "part", fill="colour"))
     drawing.clicked()
-    if "low" in made:
-        whisker = {"type": "rule", "strokeWidth": 3, "color": theme.INK, "opacity": 0.7, "aria": False}
-        place = drawing.place(x="low", x2="high", y="middle")
-        drawing.add("whiskers", made.drop(columns="tip", errors="ignore"), whisker, place)
-    if "label" in rows:
-        text = {"type": "text", "fontSize": 12.5, **({} if stack else {"align": "left", "dx": 7})}
-        ends = made[[name for name in ("x2", "high") if name in made]].max(axis=1)
-        inks = [looks[part].ink for part in parts] if stack else theme.INK
-        at = (made["x"] + made["x2"]) / 2 if stack else ends
-        labels = pd.DataFrame({"x": at, "y": made["middle"], "text": made["text"], "ink": inks})
-        if stack:
-            pixels = (made["x2"] - made["x"]) / (x.high - x.low) * (room - 150)
-            labels = labels[labels["text"].str.len() * CHARACTER + 6 <= pixels]
-        place = {**drawing.place(x="x", y="y"), "text": {"field": "text"}}
-        drawing.add("labels", labels, text, {**place, "color": {"field": "ink", "scale": None}})
+    middle = {**made, "y": (tops + bottoms) / 2, "ink": np.array([look_of[part].ink for part in parts])}
+    if "low" in rows:
+        place = drawing.place(x="low", x2="high", y="y")
+        drawing.add("whiskers", middle, "rule", place, strokeWidth=3, color=theme.INK, opacity=0.7, aria=False)
+    if stack:
+        texts = _fitting((ends - starts) / (x.high - x.low) * (room - 150), given["label"])
+        labels = _where(texts != "", {**middle, "x": (starts + ends) / 2, "label": texts})
+        drawing.add("labels", labels, "text", fontSize=12.5, color=_INK_OF_ROW)
+    elif "label" in rows:
+        labels = {**middle, "x": np.fmax(ends, given.get("high", ends))}
+        drawing.add("labels", labels, "text", fontSize=12.5, align="left", dx=7, color=theme.INK)
     if totals is not None:
-        names = [str(name) for name in totals["name"]]
-        frame = pd.DataFrame({"x": [reach[name] for name in names], "y": y.at(names), "text": _texts(totals)})
-        text = {"type": "text", "align": "left", "dx": 8, "color": theme.INK, "fontWeight": "bold", "fontSize": 13}
-        drawing.add("totals", frame, text, {**drawing.place(x="x", y="y"), "text": {"field": "text"}})
-    _rules(drawing, rules)
-    tall = bar_height + 12 if together == 1 else bar_height * 0.72 * together + 12
-    return drawing.picture(y.size * tall, description, title)
+        made = drawing.take("totals", totals, "label", at={"y": "name"})
+        made["x"] = pd.Series(ends).groupby(names).max()[[*map(str, made["name"])]].to_numpy()
+        drawing.add("totals", made, "text", **_BOLD, align="left", dx=8, color=theme.INK)
+    drawing.rule(rules)
+    return drawing.picture(y.size * (12 + bar_height * (1 if together == 1 else 0.72 * together)))
 
 
 # ---------------------------------------------------------------------------------------------------------- curve
@@ -732,19 +689,16 @@ def curve(
     *,
     x: str,
     y: str,
-    description: str,
-    title: str = "",
     series: str | None = None,
-    styles: Styles | None = None,
     x_axis: Axis = PLAIN,
     y_axis: Axis = PLAIN,
     step: bool = False,
     here: pd.DataFrame | None = None,
     held: pd.DataFrame | None = None,
     shade: pd.DataFrame | None = None,
-    legend: bool = True,
     height: int = 340,
     side: int = 0,
+    **look: Unpack[Look],
 ) -> Picture:
     """Lines of several series over one axis, told apart by colour and dashes; "you are here" as a rule and points.
 
@@ -755,52 +709,33 @@ def curve(
     shade: start, stop [label], ranges of x with a ground of their own.
     height, and side, the room for the y axis, so that pictures under each other line up: pixels.
     """
-    _need("curve", "rows", rows, x, y)
-    _need("curve", "here", here, x, y)
-    _need("curve", "held", held, x, "to", y)
-    _need("curve", "shade", shade, "start", "stop")
-    xs = [*rows[x].tolist(), *_column(here, x)]
+    xs, ys = _values(rows, x) + _values(here, x), _values(rows, y) + _values(here, y)
     across = _Scale(x_axis if x_axis.domain or not xs else replace(x_axis, domain=(min(xs), max(xs))), xs)
-    drawing = _Drawing(
-        "curve", across, _Scale(y_axis, [*rows[y].tolist(), *_column(here, y)], side=side), legend=legend, click=()
-    )
-    looks = _styled("curve", styles, _column(rows, series))
-    place, only = drawing.place(x="x", y="y"), drawing.place(x="x")
+    drawing = _Drawing("curve", across, _Scale(y_axis, ys, side=side), **look)
+    at = {"x": x, "y": y}
+    lines = drawing.take("rows", rows, at=at)
+    lines["series"] = lines[series] if series else np.full(len(rows), "")
+    look_of = drawing.styled(lines["series"], drawing.styles)
     if shade is not None:
-        made = pd.DataFrame({"x": shade["start"].tolist(), "x2": shade["stop"].tolist(), "text": _texts(shade)})
-        drawing.add(
-            "shade", made, {"type": "rect", "color": theme.HERE, "opacity": 0.18}, drawing.place(x="x", x2="x2")
-        )
-        drawing.add("shade", made, {"type": "rule", "color": theme.HERE, "strokeWidth": 2}, only)
-        wide = made["x2"].map(across.share) - made["x"].map(across.share) > 0.5  # then its text fits into it
-        for name, part, align, shift in (("in", made[wide], "left", 8), ("beside", made[~wide], "right", -8)):
-            low = {**only, "y": {"value": height - 14}}
-            drawing.write(f"shade_{name}", part, low, align=align, dx=shift, fontWeight="bold", fontSize=13)
-    lines = pd.DataFrame({"x": rows[x].tolist(), "y": rows[y].tolist(), "series": _column(rows, series)})
-    look = {"color": drawing.sign(looks, "series", "colour"), "strokeDash": drawing.sign(looks, "series", "dash")}
-    line: Spec = {"type": "line", **({"interpolate": "step-after"} if step else {})}
-    drawing.add("lines", lines, line, {**place, **look})
-    if held is not None:
-        made = pd.DataFrame({"x": held[x].tolist(), "x2": held["to"].tolist(), "y": held[y].tolist()})
-        thick = {"type": "rule", "strokeWidth": 12, "opacity": 0.35, "color": theme.HERE}
-        drawing.add("held", made, thick, drawing.place(x="x", x2="x2", y="y"))
+        ground = drawing.take("shade", shade, at={"x": "start", "x2": "stop"})
+        drawing.add("shade", ground, "rect", color=theme.HERE, opacity=0.18)
+        drawing.add("shade", ground, "rule", drawing.place(x="x"), color=theme.HERE, strokeWidth=2)
+        narrow = across.share(ground["x2"]) - across.share(ground["x"]) <= 0.5  # then its text stands beside it
+        drawing.write_beside("shade", ground, narrow, 8, y=height - 14)
+    sign = drawing.signs(look_of, "series", color="colour", strokeDash="dash")
+    drawing.add("lines", lines, "line", sign, interpolate="step-after" if step else "linear")
+    drawing.clicked()
+    thick = drawing.take("held", held, at={**at, "x2": "to"})
+    drawing.add("held", thick, "rule", strokeWidth=12, opacity=0.35, color=theme.HERE)
     if here is not None:
-        colours = [looks[name].colour if name in looks else theme.HERE for name in _column(here, "series", None)]
-        made = _frame(here, (), x=here[x].tolist(), y=here[y].tolist(), text=_texts(here), colour=colours)
-        rule = {"type": "rule", "color": theme.HERE, "strokeDash": [3, 3], "aria": False}
-        drawing.add("here_rule", made[["x"]].drop_duplicates(), rule, only)
-        known = made[made["y"].notna()]
-        fill = {"field": "colour", "scale": None}
-        drawing.add(
-            "here", known, {"type": "point", "size": 120, "filled": True, "opacity": 1}, {**place, "fill": fill}
-        )
-        right = known["x"].map(across.share) > 0.5
-        for name, part, align, shift in (("left", known[right], "right", -12), ("right", known[~right], "left", 12)):
-            words: Spec = {"fontWeight": "bold", "fontSize": 13, "lineBreak": "\n", "dy": -33}
-            drawing.write(
-                f"here_{name}", part.drop(columns="tip", errors="ignore"), place, align=align, dx=shift, **words
-            )
-    return drawing.picture(height, description, title)
+        dots = drawing.take("here", here, at=at, series="")
+        inks = [look_of[name].colour if name in look_of else theme.HERE for name in dots["series"]]
+        known = _where(~np.isnan(dots["y"].astype(float)), {**dots, "ink": np.array(inks)})
+        upright = {"x": np.unique(dots["x"])}
+        drawing.add("here_rule", upright, "rule", color=theme.HERE, strokeDash=[3, 3], aria=False)
+        drawing.add("here", known, "point", **_DOT, size=120, fill=_INK_OF_ROW)
+        drawing.write_beside("here", known, across.share(known["x"]) > 0.5, 12, lineBreak="\n", dy=-33)
+    return drawing.picture(height)
 
 
 # ---------------------------------------------------------------------------------------------------------- spans
@@ -809,104 +744,62 @@ def curve(
 def spans(
     rows: pd.DataFrame,
     *,
-    description: str,
-    title: str = "",
-    styles: Styles | None = None,
     axis: Axis = PLAIN,
     marks: pd.DataFrame | None = None,
     mark_styles: Styles | None = None,
     rules: pd.DataFrame | None = None,
-    click: Sequence[str] = (),
-    legend: bool = True,
     row_height: int = 36,
+    **look: Unpack[Look],
 ) -> Picture:
     """Ranges on one axis, a line of the picture for each name: what an assumption leaves, the lengths of a width.
 
     rows: name, low, high, [kind] for the colour, [value] a diamond within the range, [label] text at its end, [tip]
     marks: name, at, kind, points on the lines, in mark_styles.
-    rules: at [label colour], dashed lines across.
+    rules: at [label], dashed lines across.
     """
-    _need("spans", "rows", rows, "name", "low", "high")
-    _need("spans", "marks", marks, "name", "at", "kind")
-    values = [value for name in ("low", "high", "value") for value in _column(rows, name, 0) if name in rows]
-    values += [*_column(marks, "at"), *_column(rules, "at")]
-    drawing = _Drawing(
-        "spans",
-        _Scale(axis, values, room=0.3 if "label" in rows else 0.05),
-        _Names(rows["name"]),
-        legend=legend,
-        click=click,
-    )
-    looks = _styled("spans", styles, _column(rows, "kind"))
-    colour = drawing.sign(looks, "kind", "colour")
-    at = {"y": drawing.y.at(rows["name"]), "kind": _column(rows, "kind"), "text": _texts(rows)}
-    made = _frame(rows, ("value", *click), x=rows["low"].tolist(), x2=rows["high"].tolist(), **at)
-    line = {"type": "rule", "strokeWidth": 10, "opacity": 0.45 if "value" in rows else 0.9}
-    drawing.add("ranges", made, line, {**drawing.place(x="x", x2="x2", y="y"), "color": colour})
+    values = _values(rows, "low", "high", "value") + _values(marks, "at") + _values(rules, "at")
+    across = _Scale(axis, values, room=0.3 if "label" in rows else 0.05)
+    drawing = _Drawing("spans", across, _Names(_values(rows, "name")), **look)
+    ranges = drawing.take("rows", rows, at={"x": "low", "x2": "high", "y": "name"}, kind="")
+    colour = drawing.signs(drawing.styled(ranges["kind"], drawing.styles), "kind", color="colour")
+    drawing.add("ranges", ranges, "rule", colour, strokeWidth=10, opacity=0.45 if "value" in rows else 0.9)
     drawing.clicked()
     if "value" in rows:
-        diamond = {"type": "point", "filled": True, "size": 130, "opacity": 1, "shape": "diamond"}
-        drawing.add("ranges", made, diamond, {**drawing.place(x="value", y="y"), "color": colour})
+        place = drawing.place(x="value", y="y")
+        drawing.add("ranges", ranges, "point", place | colour, **_DOT, size=130, shape="diamond")
+    drawing.add("ranges", ranges, "text", drawing.place(x="x2", y="y"), align="left", dx=9, color=theme.INK)
     if marks is not None:
-        signed = _styled("spans", mark_styles, marks["kind"])
-        frame = _frame(marks, (), x=marks["at"].tolist(), y=drawing.y.at(marks["name"]), sign=marks["kind"].tolist())
-        look = {"fill": drawing.sign(signed, "sign", "colour"), "shape": drawing.sign(signed, "sign", "shape")}
-        dot = {"type": "point", "filled": True, "size": 95, "opacity": 1}
-        drawing.add("marks", frame, dot, {**drawing.place(x="x", y="y"), **look})
-    if "label" in rows:
-        text = {"type": "text", "align": "left", "dx": 9, "color": theme.INK}
-        drawing.add("ranges", made, text, {**drawing.place(x="x2", y="y"), "text": {"field": "text"}})
-    _rules(drawing, rules)
-    return drawing.picture(row_height * drawing.y.size, description, title)
+        dots = drawing.take("marks", marks, "kind", at={"x": "at", "y": "name"})
+        dots["sign"] = dots["kind"]
+        sign = drawing.signs(drawing.styled(dots["sign"], mark_styles), "sign", fill="colour", shape="shape")
+        drawing.add("marks", dots, "point", sign, **_DOT, size=95)
+    drawing.rule(rules)
+    return drawing.picture(row_height * drawing.y.size)
 
 
 # --------------------------------------------------------------------------------------------------------- matrix
 
 
 def matrix(
-    rows: pd.DataFrame,
-    *,
-    row: str,
-    column: str,
-    description: str,
-    title: str = "",
-    styles: Styles | None = None,
-    column_title: str = "",
-    click: Sequence[str] = (),
-    legend: bool = True,
-    cell_height: int = 38,
-    side: int = 0,
+    rows: pd.DataFrame, *, row: str, column: str, column_title: str = "", cell_height: int = 38, **look: Unpack[Look]
 ) -> Picture:
-    """A grid of verdicts or values: a cell where a row and a column meet, its colour and its text.
+    """A grid of verdicts: a cell where a row and a column meet, in the colour of its kind.
 
-    rows: the columns named by row and column, and kind (a verdict, in its colour) or value (a number, in viridis);
-        [label] the text of the cell, else the sign and the name of its kind, or the number; [tip]
+    rows: the columns named by row and column, and kind; [label] the text of the cell, else the sign and the name of its
+        kind; [tip]
     """
-    numbers = "kind" not in rows
-    _need("matrix", "rows", rows, row, column, "value" if numbers else "kind")
-    drawing = _Drawing(
-        "matrix", _Names(rows[column], column_title), _Names(rows[row], side=side), legend=legend, click=click
-    )
-    centre = {"x": drawing.x.at(rows[column]), "y": drawing.y.at(rows[row])}
-    if numbers:
-        most = float(rows["value"].max() or 1) if len(rows) else 1.0
-        inks = ["#FFFFFF" if value < 0.6 * most else "#000000" for value in rows["value"]]
-        texts = [f"{value:,.4g}" for value in rows["value"]]
-        scale = {"scheme": "viridis", "domain": [0, most]}
-        fill: Spec = {"field": "value", "type": "quantitative", "scale": scale, "legend": None}
-    else:
-        looks = _styled("matrix", styles, rows["kind"])
-        inks = [looks[kind].ink for kind in rows["kind"]]
-        texts = [f"{looks[kind].sign} {kind}".strip() for kind in rows["kind"]]
-        fill = drawing.sign(looks, "kind", "colour")
-    made = _frame(rows, ("kind", "value", *click), **centre, text=_texts(rows) if "label" in rows else texts, ink=inks)
-    for name in ("x", "y"):
-        made[f"{name}1"], made[f"{name}2"] = made[name] - 0.5, made[name] + 0.5
-    box = drawing.place(x="x1", x2="x2", y="y1", y2="y2")
+    drawing = _Drawing("matrix", _Names(_values(rows, column), column_title), _Names(_values(rows, row)), **look)
+    cells = drawing.take("rows", rows, "kind", at={"x": column, "y": row})
+    look_of = drawing.styled(cells["kind"], drawing.styles)
+    x, y = cells["x"], cells["y"]
+    cells |= {"x1": x - 0.5, "x2": x + 0.5, "y1": y - 0.5, "y2": y + 0.5}
+    cells["ink"] = np.array([look_of[kind].ink for kind in cells["kind"]])
+    if "label" not in rows:
+        cells["label"] = np.array([f"{look_of[kind].sign} {kind}".strip() for kind in cells["kind"]])
+    box = drawing.place(x="x1", x2="x2", y="y1", y2="y2") | drawing.signs(look_of, "kind", fill="colour")
     box["x"]["axis"] |= {"orient": "top", "labelAngle": 0}
-    drawing.add("cells", made, {"type": "rect", "stroke": theme.PAPER, "strokeWidth": 2}, {**box, "fill": fill})
+    drawing.add("cells", cells, "rect", box, stroke=theme.PAPER, strokeWidth=2)
     drawing.clicked()
-    text = {"type": "text", "fontWeight": "bold", "fontSize": 12.5, "lineBreak": "\n", "tooltip": None}
-    words = {"text": {"field": "text"}, "color": {"field": "ink", "scale": None}}
-    drawing.add("cells", made, text, {**drawing.place(x="x", y="y"), **words})
-    return drawing.picture(cell_height * drawing.y.size, description, title)
+    text = {"fontWeight": "bold", "fontSize": 12.5, "lineBreak": "\n", "tooltip": None}
+    drawing.add("cells", cells, "text", **text, color=_INK_OF_ROW)
+    return drawing.picture(cell_height * drawing.y.size)
