@@ -148,18 +148,17 @@ def reference_calls(case: Case) -> tuple[list[Timed], list[str]]:
     positions, requests, table, slots = case.tensors()[:4]
     decode, prefill = case.num_decode_tokens, case.num_tokens - case.num_decode_tokens
     cells = torch.empty(case.num_tokens * case.width, dtype=torch.int32)
-    timed, refused = [], []
-    for variant in ("reference_fixed", "reference_adaptive", "reference_fill"):
-        own = replace(case, policy="fixed") if variant == "reference_fixed" else case
-        arguments = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
-        call: Callable[[], object] = partial(reference.topk_metadata, *arguments)
-        mib = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES) / 2**20
-        if variant == "reference_fill":
-            call, mib = partial(torch.Tensor.fill_, cells, -1), 0.0
-        if mib > MAX_MIB:
-            needed = f"{mib:,.0f} MiB of intermediate tensors, over the limit of {MAX_MIB}"
-            refused.append(f"{variant} in {cases.cell_name(case)}: {needed}")
+    calls: dict[str, tuple[Case, Callable[[], object]]] = {}
+    refused = []
+    for variant, own in (("reference_fixed", replace(case, policy="fixed")), ("reference_adaptive", case)):
+        size = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES) / 2**20
+        if size > MAX_MIB:
+            over = f"{size:,.0f} MiB of intermediate tensors, over the limit of {MAX_MIB}"
+            refused.append(f"{variant} in {cases.cell_name(case)}: {over}")
             continue
-        facts = {"sheet": "builder", "kernel": "reference", "variant": variant}
-        timed.append(Timed(facts | cases.cell_facts(own) | cases.row_facts(own), call))
-    return timed, refused
+        arguments = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
+        calls[variant] = own, partial(reference.topk_metadata, *arguments)
+    calls["reference_fill"] = case, partial(cells.fill_, -1)
+    kind = {"sheet": "builder", "kernel": "reference"}
+    facts = {name: cases.cell_facts(own) | cases.row_facts(own) | kind for name, (own, _) in calls.items()}
+    return [Timed(facts[name] | {"variant": name}, call) for name, (_, call) in calls.items()], refused
