@@ -21,14 +21,14 @@ from typing import Any
 
 import torch
 
-from c128a.bench import records, timing
+from c128a.bench import cases, records, timing
 from c128a.bench.provenance import provenance
+from c128a.case import CAPACITY, Case
 from c128a.width import reachable_widths
 
 NOT_RUN = 77  # the status by which test runners know a skip
 MODULES = ("flash_mla", "vllm.third_party.flashmla.flash_mla_interface")
 CASES = ((64, 256), (256, 1024))  # decode rows, valid entries of each
-CAPACITY = 8192
 HEAD_DIM, VALUE_DIM = 512, 512
 TOKEN_BYTES = 584  # 448 fp8 values, 64 bf16 values, 8 bytes of scales
 WINDOW, WINDOW_PAGE, ENTRY_PAGE = 128, 64, 2  # tokens; tokens a page; compressed entries a page
@@ -54,57 +54,43 @@ def launches(module: ModuleType, rows: int, entries: int, heads: int) -> dict[in
         # Zero bytes are zero values with the smallest scale: finite, and timing does not depend on them.
         return torch.zeros(-(-tokens // page), page, 1, TOKEN_BYTES, dtype=torch.uint8, device="cuda")
 
-    query = torch.randn(rows, 1, heads, HEAD_DIM, dtype=torch.bfloat16, device="cuda", generator=random)
+    common: dict[str, Any] = {
+        "q": torch.randn(rows, 1, heads, HEAD_DIM, dtype=torch.bfloat16, device="cuda", generator=random),
+        "k_cache": cache(rows * WINDOW, WINDOW_PAGE),
+        "block_table": None,
+        "cache_seqlens": None,
+        "head_dim_v": VALUE_DIM,
+        "is_fp8_kvcache": True,
+        "indices": torch.arange(rows * WINDOW, **int32).view(rows, 1, WINDOW),
+        "topk_length": torch.full((rows,), WINDOW, **int32),
+        "extra_k_cache": cache(rows * entries, ENTRY_PAGE),
+        "extra_topk_length": torch.full((rows,), entries, **int32),
+    }
     ids = torch.randperm(rows * entries, device="cuda", generator=random).to(torch.int32).view(rows, entries)
-    window = torch.arange(rows * WINDOW, **int32).view(rows, 1, WINDOW)
-    lens, window_lens = torch.full((rows,), entries, **int32), torch.full((rows,), WINDOW, **int32)
     calls = {}
     for width in (w for w in reachable_widths(CAPACITY) if w >= entries):
         padded = torch.full((rows, 1, width), -1, **int32)
         padded[:, 0, :entries] = ids
-        calls[width] = partial(
-            module.flash_mla_with_kvcache,
-            q=query,
-            k_cache=cache(rows * WINDOW, WINDOW_PAGE),
-            block_table=None,
-            cache_seqlens=None,
-            head_dim_v=VALUE_DIM,
-            tile_scheduler_metadata=module.get_mla_metadata()[0],
-            is_fp8_kvcache=True,
-            indices=window,
-            topk_length=window_lens,
-            extra_k_cache=cache(rows * entries, ENTRY_PAGE),
-            extra_indices_in_kvcache=padded,
-            extra_topk_length=lens,
-        )
+        indices = {"extra_indices_in_kvcache": padded, "tile_scheduler_metadata": module.get_mla_metadata()[0]}
+        calls[width] = partial(module.flash_mla_with_kvcache, **common, **indices)
     return calls
 
 
-def measure(module: ModuleType, name: str, heads: int, repeats: int) -> list[dict[str, Any]]:
+def measure(module: ModuleType, name: str, heads: int, repeats: int) -> list[cases.Row]:
     """Rows of a record: one a case and width. Raises AssertionError where an output depends on the width."""
     rows = []
+    kind = {"sheet": "consumers", "kernel": "flashmla_decode", "variant": f"{name}, {heads} heads", "cache": "warm"}
     for decode, entries in CASES:
+        facts = cases.cell_facts(Case.decode(decode, entries * 128)) | kind
         calls = launches(module, decode, entries, heads)
         outputs = {width: call()[0] for width, call in calls.items()}
         for width, output in outputs.items():
             assert torch.equal(output, outputs[CAPACITY]), f"{decode} rows: the output at width {width} differs"
         samples = timing.warm_times(list(calls.values()), repeats=repeats)
         for width, own in zip(calls, samples, strict=True):
-            row = {
-                "sheet": "consumers",
-                "kernel": "flashmla_decode",
-                "variant": f"{name}, {heads} heads",
-                "cell": f"{decode}+0@{entries * 128}",
-                "decode": decode,
-                "max_seq_len": entries * 128,
-                "capacity": CAPACITY,
-                "policy": "fixed" if width == CAPACITY else "pow2",
-                "width": width,
-                "cache": "warm",
-                **timing.summary([own]),
-            }
-            rows.append(row)
-            print(f"{decode:5} rows, lens {entries:5}, width {width:5}: {row['us']:8.2f} µs", flush=True)
+            policy = "fixed" if width == CAPACITY else "pow2"
+            rows.append(facts | {"width": width, "policy": policy} | timing.summary([own]))
+            print(f"{decode:5} rows, lens {entries:5}, width {width:5}: {rows[-1]['us']:8.2f} µs", flush=True)
     return rows
 
 
@@ -120,7 +106,6 @@ def main(argv: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"not run: no FlashMLA can be imported ({error})", file=sys.stderr)
         return NOT_RUN
-
     if not torch.cuda.is_available():
         print("not run: FlashMLA needs an NVIDIA GPU, and torch sees none", file=sys.stderr)
         return NOT_RUN

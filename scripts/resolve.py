@@ -23,19 +23,26 @@ PIP = "pip==26.3"
 WAY_TO_THE_INDEX = ("PIP_INDEX_URL", "PIP_CERT", "PIP_CLIENT_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST")
 
 
-def stranger() -> dict[str, str]:
-    """The environment of a machine that has the index, and no wheels or settings of its own."""
+def pip(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What `pip install` does on a machine that has the index, and no wheels or settings of its own."""
     kept = {name: value for name, value in os.environ.items() if name[:4] != "PIP_" or name in WAY_TO_THE_INDEX}
-    return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    kept |= {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"} | environment
+    return subprocess.run(
+        [sys.executable, "-m", "pip", "install", *arguments], env=kept, capture_output=True, text=True
+    )
 
 
-def resolve(python: str, requirements: list[str], constraints: Path, environment: dict[str, str]) -> tuple[bool, str]:
-    """Whether there is a set for this version of Python, and what pip said."""
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--use-feature=fast-deps"]
-    command += ["--python-version", python, "--only-binary=:all:", "--target", "unused"]
-    command += ["--constraint", str(constraints), *requirements]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    return done.returncode == 0, done.stdout + done.stderr
+def resolve(python: str, requirements: list[str], pins: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Look for a set for this version of Python; pins: a file of constraints."""
+    command = [
+        "--dry-run",
+        "--ignore-installed",
+        "--use-feature=fast-deps",
+        "--only-binary=:all:",
+        "--target",
+        "unused",
+    ]
+    return pip(*command, "--python-version", python, "--constraint", str(pins), *requirements, **environment)
 
 
 def main() -> int:
@@ -45,17 +52,16 @@ def main() -> int:
     requirements = [*project["dependencies"], *extras["site"], *extras["test"]]
     requirements.remove("c128a[site]")  # the project itself, which no index has
     failed = False
-    with tempfile.TemporaryDirectory() as pip:
-        environment = {**stranger(), "PYTHONPATH": pip}
-        newer = [sys.executable, "-m", "pip", "install", "--quiet", "--retries", "1", "--target", pip, PIP]
-        if subprocess.run(newer, env=environment).returncode:
-            print(f"nothing was resolved: no package index gives {PIP}")
+    with tempfile.TemporaryDirectory() as newer:
+        got = pip("--quiet", "--retries", "1", "--target", newer, PIP)
+        if got.returncode:
+            print(f"nothing was resolved: no package index gives {PIP}\n{got.stderr}")
             return 0
         for python in PYTHONS:
-            found, said = resolve(python, requirements, ROOT / "constraints.txt", environment)
-            failed |= not found
-            told = ", ".join(re.findall(r"\b(?:torch|triton)-\S+", said)) if found else said
-            print(f"Python {python}: {told}", flush=True)
+            done = resolve(python, requirements, ROOT / "constraints.txt", PYTHONPATH=newer)
+            failed |= done.returncode != 0
+            found = ", ".join(re.findall(r"\b(?:torch|triton)-\S+", done.stdout))
+            print(f"Python {python}: {done.stdout + done.stderr if done.returncode else found}", flush=True)
     return int(failed)
 
 
