@@ -23,26 +23,20 @@ PIP = "pip==26.3"
 WAY_TO_THE_INDEX = ("PIP_INDEX_URL", "PIP_CERT", "PIP_CLIENT_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST")
 
 
-def pip(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What `pip install` does on a machine that has the index, and no wheels or settings of its own."""
+def pip(*arguments: str, **environment: str) -> tuple[bool, str]:
+    """Whether `pip install` succeeds where there is the index, and no wheels or settings of a machine; what it said."""
     kept = {name: value for name, value in os.environ.items() if name[:4] != "PIP_" or name in WAY_TO_THE_INDEX}
     kept |= {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"} | environment
-    return subprocess.run(
-        [sys.executable, "-m", "pip", "install", *arguments], env=kept, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "pip", "install", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=kept)
+    return done.returncode == 0, done.stdout + done.stderr
 
 
-def resolve(python: str, requirements: list[str], pins: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Look for a set for this version of Python; pins: a file of constraints."""
-    command = [
-        "--dry-run",
-        "--ignore-installed",
-        "--use-feature=fast-deps",
-        "--only-binary=:all:",
-        "--target",
-        "unused",
-    ]
-    return pip(*command, "--python-version", python, "--constraint", str(pins), *requirements, **environment)
+def resolve(python: str, requirements: list[str], pins: Path, **environment: str) -> tuple[bool, str]:
+    """Whether there is a set for this version of Python, and what pip said; pins: a file of constraints."""
+    wanted = ["--python-version", python, "--constraint", str(pins), *requirements]
+    options = ["--dry-run", "--ignore-installed", "--use-feature=fast-deps", "--only-binary=:all:", "--target=unused"]
+    return pip(*options, *wanted, **environment)
 
 
 def main() -> int:
@@ -53,15 +47,15 @@ def main() -> int:
     requirements.remove("c128a[site]")  # the project itself, which no index has
     failed = False
     with tempfile.TemporaryDirectory() as newer:
-        got = pip("--quiet", "--retries", "1", "--target", newer, PIP)
-        if got.returncode:
-            print(f"nothing was resolved: no package index gives {PIP}\n{got.stderr}")
+        there, said = pip("--quiet", "--retries", "1", "--target", newer, PIP)
+        if not there:
+            print(f"nothing was resolved: no package index gives {PIP}\n{said}")
             return 0
         for python in PYTHONS:
-            done = resolve(python, requirements, ROOT / "constraints.txt", PYTHONPATH=newer)
-            failed |= done.returncode != 0
-            found = ", ".join(re.findall(r"\b(?:torch|triton)-\S+", done.stdout))
-            print(f"Python {python}: {done.stdout + done.stderr if done.returncode else found}", flush=True)
+            found, said = resolve(python, requirements, ROOT / "constraints.txt", PYTHONPATH=newer)
+            failed |= not found
+            told = ", ".join(re.findall(r"\b(?:torch|triton)-\S+", said)) if found else said
+            print(f"Python {python}: {told}", flush=True)
     return int(failed)
 
 

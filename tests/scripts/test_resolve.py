@@ -38,8 +38,7 @@ def index(tmp_path, monkeypatch):
 def test_a_pin_that_only_a_wheel_of_this_machine_fits_is_found_out(index, triton, found):
     pins = index / "constraints.txt"
     pins.write_text(f"torch==2.13.0\ntriton=={triton}\n")
-    done = resolve.resolve("3.12", ["torch>=2.9", "triton>=3.5"], pins)
-    assert (done.returncode == 0) == found, done.stderr
+    assert resolve.resolve("3.12", ["torch>=2.9", "triton>=3.5"], pins)[0] == found
 
 
 def test_torch_is_pinned_with_the_triton_that_its_wheel_on_the_index_asks_for():
