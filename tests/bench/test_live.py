@@ -11,21 +11,21 @@ import torch
 from c128a.bench import cases, live, records, timing
 from c128a.case import Case
 
-on_cpu = pytest.mark.skipif(live.on_gpu(), reason="a GPU times the kernels, which the tests marked gpu look at")
 SMALL, LARGE = [Case.decode(1, 4_096), Case.decode(1, 32_768)], Case.prefill(8192, 32_768)
 VARIANTS = ["reference_fixed", "reference_adaptive", "reference_fill"]
 
 
 @pytest.fixture(autouse=True)
-def own_lock(tmp_path, monkeypatch):
-    """A lock that no other test process on this machine waits for, and that every test leaves free."""
+def device(request, tmp_path, monkeypatch):
+    """The CPU but for tests marked gpu, and a lock that no other process waits for and that every test leaves free."""
     monkeypatch.setattr(timing, "LOCK_FOLDERS", (tmp_path,))
+    if "gpu" not in request.keywords:
+        monkeypatch.setattr(live, "on_gpu", lambda: False)
     yield
     with live.measuring():
         pass
 
 
-@on_cpu
 def test_a_finished_run_has_a_row_for_each_variant_of_each_cell_and_tells_each_once():
     steps = []
     outcome = live.sweep(SMALL, steps.append, budget_s=60)
@@ -39,7 +39,6 @@ def test_a_finished_run_has_a_row_for_each_variant_of_each_cell_and_tells_each_o
     assert all(0 <= step.left_s <= 60 for step in steps)
 
 
-@on_cpu
 def test_its_rows_have_the_columns_of_the_records_and_none_bears_the_name_of_a_kernel():
     rows = pd.DataFrame(live.sweep([Case.mixed(2, 3, 32_768)], budget_s=60).rows)
     assert set(rows["kernel"]) == {"reference"} and rows["variant"].tolist() == VARIANTS
@@ -53,7 +52,6 @@ def test_its_rows_have_the_columns_of_the_records_and_none_bears_the_name_of_a_k
     assert (both.dtypes == records.frame().dtypes).all()
 
 
-@on_cpu
 def test_of_two_runs_at_the_same_moment_one_runs_and_the_other_is_told():
     started, ends, told = threading.Event(), threading.Event(), []
 
@@ -71,7 +69,6 @@ def test_of_two_runs_at_the_same_moment_one_runs_and_the_other_is_told():
     assert told == ["finished"]
 
 
-@on_cpu
 def test_a_run_that_is_stopped_keeps_the_rows_it_told():
     told = []
     tell, stop = (lambda step: told.append(step.row) if step.row else None), (lambda: len(told) >= 3)
@@ -80,7 +77,6 @@ def test_a_run_that_is_stopped_keeps_the_rows_it_told():
     assert list(outcome.rows) == told and [row["variant"] for row in told] == VARIANTS
 
 
-@on_cpu
 def test_the_budget_ends_a_run(monkeypatch):
     assert live.sweep(SMALL, budget_s=0) == live.Outcome((), "budget", ())
     clock = iter(range(10_000))  # a second passes at each look
@@ -89,14 +85,12 @@ def test_the_budget_ends_a_run(monkeypatch):
     assert outcome.ended == "budget" and 0 < len(outcome.rows) < 300
 
 
-@on_cpu
 def test_a_measurement_cut_short_below_three_samples_is_dropped():
     asked = iter(range(10_000))
     outcome = live.sweep(SMALL[:1], should_stop=lambda: next(asked) >= 8)  # one look a cell, then one a call
     assert (outcome.rows, outcome.ended) == ((), "stopped")
 
 
-@on_cpu
 def test_what_needs_too_much_memory_is_refused_with_the_number():
     asked = iter(range(10))
     outcome = live.sweep([LARGE], should_stop=lambda: next(asked) >= 1)
