@@ -54,7 +54,9 @@ with app.setup:
         "program": page.Integer(1, 0, 2 * MAX_ROWS - 1),
         "trip": page.Integer(0, 0, 2**20),
         "lane": page.Integer(5, 0, 2**20),
-        "statement": page.Choice("store", tuple(dict.fromkeys(one.key for of in source.STATEMENTS.values() for one in of))),
+        "statement": page.Choice(
+            "store", tuple(dict.fromkeys(one.key for of in source.STATEMENTS.values() for one in of))
+        ),
         "label": page.Choice("statement", tuple(LABELS)),
     }
 
