@@ -4,22 +4,6 @@ A page declares its parameters once, as fields, and opens with what the address 
 
     values, problems = page.read(page.address(), FIELDS)
 
-| part                         | is                                                                        |
-|------------------------------|---------------------------------------------------------------------------|
-| Integer, Choice              | fields of a page; shared_fields() are those that mean the same everywhere |
-| address, read                | what the page was opened with; the same as values and notes               |
-| link, remember               | values → the address of a page, of this page                              |
-| user_text                    | text of a user or an address, made safe for Markdown and HTML             |
-| header, notes, alarm         | what stands at the top                                                    |
-| panel, columns, stack        | parts in a box, side by side, under each other                            |
-| radio, menu                  | a choice of a few values, by the names that the page has for them         |
-| preset_menu                  | the menu of c128a.case.PRESETS                                            |
-| token_slider, token_input    | one count of tokens, roughly and exactly, as a pair of Still controls     |
-| Still                        | a control that no cell reads: showing it makes no cell run again          |
-| clickable, shown             | a place for pictures whose marks can be clicked, and a picture in it      |
-| sentence, table              | what to see in a picture; a table of text                                 |
-| downloads, command           | what is drawn as CSV and JSON; the same from a shell                      |
-
 >>> fields = {"seq": shared_fields()["seq"], "policy": shared_fields()["policy"]}
 >>> read({"seq": "32896", "policy": "pow2"}, fields)
 ({'seq': 32896, 'policy': 'pow2'}, [])
@@ -79,11 +63,7 @@ class Integer:
     most: int
 
     def parse(self, text: str) -> int:
-        """The number in the text; raises ValueError for anything else than a number within the bounds.
-
-        >>> Integer(1, 0, 9).parse("7")
-        7
-        """
+        """The number in the text; raises ValueError for anything else than a number within the bounds."""
         if not re.fullmatch(r"-?[0-9]{1,18}", text) or not self.least <= int(text) <= self.most:
             raise ValueError(f"it must be a whole number from {self.least:,} to {self.most:,}")
         return int(text)
@@ -97,15 +77,11 @@ class Choice:
     options: tuple[Value, ...]
 
     def parse(self, text: str) -> Value:
-        """The option that the text spells; raises ValueError where it spells none.
-
-        >>> Choice(128, (4, 128)).parse("4")
-        4
-        """
-        for option in self.options:
-            if str(option) == text:
-                return option
-        raise ValueError(f"it must be one of {', '.join(map(str, self.options))}")
+        """The option that the text spells; raises ValueError where it spells none."""
+        named = {str(option): option for option in self.options}
+        if text not in named:
+            raise ValueError(f"it must be one of {', '.join(named)}")
+        return named[text]
 
 
 Field = Integer | Choice
@@ -212,7 +188,7 @@ def header(page: str, title: str, lead: str, values: Mapping[str, Value]) -> mo.
             style = pill.format("currentColor", "font-weight:600")
             links.append(f'<span aria-current="page" style="{style}">{label}</span>')
         else:
-            href = escape(link(name, values, only=shared_fields()), quote=True)
+            href = escape(link(name, values, only=shared_fields()))
             links.append(f'<a href="{href}" target="_self" style="{pill.format(theme.FAINT, "")}">{label}</a>')
     row = "display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem"
     nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(links)}</nav>')
@@ -247,17 +223,15 @@ def stack(*parts: Any, gap: float = 0.5) -> mo.Html | None:
     return mo.vstack(kept, gap=gap) if kept else None
 
 
-def columns(*parts: Any, widths: Any = "equal", gap: float = 2, align: Any = "start") -> mo.Html:
+def columns(*parts: Any, widths: Any = "equal", gap: float = 2) -> mo.Html:
     """`mo.hstack` for parts with charts: a column may be narrower than the chart that was drawn in it before."""
-    return mo.hstack(parts, widths=widths, gap=gap, align=align).style({"--c128a-columns": "1"})
+    return mo.hstack(parts, widths=widths, gap=gap, align="start").style({"--c128a-columns": "1"})
 
 
 def panel(*rows: Sequence[Any] | mo.Html) -> mo.Html:
     """The controls of a page in one box, one row under another; a list of controls wraps where the window is narrow."""
-    lines = [
-        row if isinstance(row, mo.Html) else mo.hstack(row, justify="start", align="center", wrap=True, gap=1.75)
-        for row in rows
-    ]
+    line: dict[str, Any] = {"justify": "start", "align": "center", "wrap": True, "gap": 1.75}
+    lines = [row if isinstance(row, mo.Html) else mo.hstack(row, **line) for row in rows]
     box = {"border": f"1px solid {theme.FAINT}", "border-radius": ".5rem", "padding": ".9rem 1.1rem"}
     return mo.vstack(lines, gap=0.9).style(box)
 
@@ -299,7 +273,10 @@ class Still(mo.Html):
         self.control = control
 
 
-def radio(label: str, names: Mapping[Any, str] | Sequence[Value], value: Value, **more: Any) -> mo.ui.radio:
+Names = Mapping[Any, str] | Sequence[Value]
+
+
+def radio(label: str, names: Names, value: Value, **more: Any) -> mo.ui.radio:
     """Radio buttons in a line, one for each value, under its name in `names`; values without names are their own.
 
     more: what `mo.ui.radio` takes, as on_change.
@@ -307,28 +284,23 @@ def radio(label: str, names: Mapping[Any, str] | Sequence[Value], value: Value, 
     >>> radio("Policy", {"fixed": "fixed", "pow2": "power of two"}, "pow2").value
     'pow2'
     """
-    options = _by_name(names)
-    return mo.ui.radio(options, value=_name_of(value, options), label=label, inline=True, **more)
+    return mo.ui.radio(**_choice(names, value), label=label, inline=True, **more)
 
 
-def menu(label: str, names: Mapping[Any, str] | Sequence[Value], value: Value, **more: Any) -> mo.ui.dropdown:
+def menu(label: str, names: Names, value: Value, **more: Any) -> mo.ui.dropdown:
     """A menu like `radio`, for more values than a line holds.
 
     >>> menu("Rows", [64, 4096], 4096).value
     4096
     """
-    options = _by_name(names)
-    return mo.ui.dropdown(options, value=_name_of(value, options), label=label, allow_select_none=False, **more)
+    return mo.ui.dropdown(**_choice(names, value), label=label, allow_select_none=False, **more)
 
 
-def _by_name(names: Mapping[Any, str] | Sequence[Value]) -> dict[str, Value]:
-    if isinstance(names, Mapping):
-        return {name: value for value, name in names.items()}
-    return {f"{value:,}" if isinstance(value, int) else value: value for value in names}
-
-
-def _name_of(value: Value, options: Mapping[str, Value]) -> str:
-    return next(name for name, option in options.items() if option == value)
+def _choice(names: Names, value: Value) -> dict[str, Any]:
+    """The options of a control by their names, and the name of its value."""
+    if not isinstance(names, Mapping):
+        names = {one: f"{one:,}" if isinstance(one, int) else one for one in names}
+    return {"options": {name: one for one, name in names.items()}, "value": names[value]}
 
 
 def preset_menu(value: str, on_change: Callable[[Any], object]) -> mo.ui.dropdown:
@@ -352,24 +324,22 @@ def token_ladder(most: int, *also: int) -> list[int]:
     return sorted(step for step in steps if step <= most)
 
 
-def token_slider(
-    value: int, on_change: Callable[[Any], object], *, label: str = "Longest sequence", most: int = MAX_TOKENS
-) -> Still:
+def token_slider(value: int, on_change: Callable[[Any], object], *, label: str = "Longest sequence") -> Still:
     """A slider over `token_ladder`; put a `token_input` beside it, which shows the value."""
-    steps = token_ladder(most, value)
+    steps = token_ladder(MAX_TOKENS, value)
     return Still(mo.ui.slider(steps=steps, value=value, label=label, full_width=True, on_change=on_change))  # type: ignore[arg-type]
 
 
 def token_input(
-    value: int, on_change: Callable[[int], object], *, label: str = "exactly", least: int = 0, most: int = MAX_TOKENS
+    value: int, on_change: Callable[[int], object], *, label: str = "exactly", most: int = MAX_TOKENS
 ) -> Still:
-    """Any token count between the bounds; an arrow key moves it by one. An emptied field changes nothing."""
+    """Any token count from 0 to most; an arrow key moves it by one. An emptied field changes nothing."""
 
     def changed(typed: Any) -> None:
         if typed is not None:
             on_change(int(typed))
 
-    return Still(mo.ui.number(least, most, step=1, value=value, label=label, on_change=changed))
+    return Still(mo.ui.number(0, most, step=1, value=value, label=label, on_change=changed))
 
 
 # ------------------------------------------------------------------------------------------------ clicked pictures
@@ -423,44 +393,24 @@ def downloads(
     words, for the buttons. The bytes are made when a button is pressed, so that a page does not pay for them before; a
     recorded page carries them along.
     """
-    kept = dict(settings)
 
     def made() -> pd.DataFrame:
         return frame() if callable(frame) else frame
 
-    kinds = {
-        "CSV": (lambda: to_csv(made()), "text/csv"),
-        "JSON": (lambda: to_json(made(), kept), "application/json"),
-    }
+    def csv() -> bytes:
+        return made().to_csv(index=False).encode()
+
+    def all_as_json() -> bytes:
+        rows = json.loads(made().to_json(orient="records"))
+        return json.dumps({"settings": dict(settings), "rows": rows}).encode()
+
     buttons = [
         mo.download(
-            make() if RECORDED else make,
-            filename=f"{name}.{kind.lower()}",
-            mimetype=mimetype,
-            label=f"{what} {kind}".strip(),
+            make() if RECORDED else make, f"{name}.{kind}", mimetype=mime, label=f"{what} {kind.upper()}".strip()
         )
-        for kind, (make, mimetype) in kinds.items()
+        for kind, make, mime in (("csv", csv, "text/csv"), ("json", all_as_json, "application/json"))
     ]
     return mo.hstack(buttons, justify="start", gap=0.5)
-
-
-def to_csv(frame: pd.DataFrame) -> bytes:
-    """The frame as CSV in UTF-8, without an index.
-
-    >>> to_csv(pd.DataFrame({"width": [128, 256]}))
-    b'width\\n128\\n256\\n'
-    """
-    return frame.to_csv(index=False).encode()
-
-
-def to_json(frame: pd.DataFrame, settings: Mapping[str, Any]) -> bytes:
-    """The settings and the rows of the frame as one JSON object in UTF-8.
-
-    >>> to_json(pd.DataFrame({"width": [128]}), {"seq": 5})
-    b'{"settings": {"seq": 5}, "rows": [{"width": 128}]}'
-    """
-    rows = json.loads(frame.to_json(orient="records"))
-    return json.dumps({"settings": dict(settings), "rows": rows}).encode()
 
 
 def command(text: str, what: str = "The same from a shell:") -> mo.Html:

@@ -4,13 +4,6 @@ A statement is looked up by the text that it begins with, in the part of the ker
 that is changed moves the marker along or is refused, and never leaves it on another line. The file is read as text:
 neither torch nor triton is imported.
 
-| name       | gives                                                                     |
-|------------|---------------------------------------------------------------------------|
-| STATEMENTS | the statements of a kernel for one kind of row, in the order they run     |
-| find       | the first and last line of a statement in c128a/kernel.py                 |
-| listing    | the kernel's lines as HTML: one statement marked, the other branch faint  |
-| worked_out | what each statement gives for one lane, with its arithmetic               |
-
 >>> [statement.key for statement in STATEMENTS["row_loop", "prefill"]]
 ['n', 'column', 'index', 'store']
 >>> find("row_loop", "decode", "store")[0] < find("row_loop", "decode", "lens")[0]
@@ -51,40 +44,24 @@ class Statement(NamedTuple):
 
 _N = Statement("n", "n, the entries this row sees", "n = tl.minimum(")
 _COLUMN = Statement("column", "the column of each lane", "column = ")
+_INDEX = Statement("index", "local indices, pads past n", "index = tl.where(")
+_CUT = Statement("cut", "pads past n", "slot_id = tl.where(column < n")
 _LENS = Statement("lens", "the lens", "tl.store(lens_ptr")
+_STORE = Statement("store", "the store", "tl.store(out")
 _TABLE = (
     Statement("entry", "the table entry of each column", "entry = "),
     Statement("live", "which lanes may read the table", "live = "),
     Statement("block", "block numbers, read from the table", "block = tl.load("),
     Statement("slot", "slot ids", "slot_id = tl.where(block >= 0"),
 )
+_ROW_LOOP = (_N._replace(head=True), _COLUMN)
+_TILED = (_COLUMN._replace(head=True), _N)
+# The statements of a kernel for one kind of row, in the order they run.
 STATEMENTS: dict[tuple[Kernel, RowKind], tuple[Statement, ...]] = {
-    ("row_loop", "decode"): (
-        _N._replace(head=True),
-        _COLUMN,
-        *_TABLE,
-        Statement("store", "the store", "tl.store(decode_ptr"),
-        _LENS,
-    ),
-    ("row_loop", "prefill"): (
-        _N._replace(head=True),
-        _COLUMN,
-        Statement("index", "local indices, pads past n", "index = tl.where("),
-        Statement("store", "the store", "tl.store(prefill_ptr"),
-    ),
-    ("tiled", "decode"): (
-        _COLUMN._replace(head=True),
-        _N,
-        _LENS,
-        *_TABLE,
-        Statement("cut", "pads past n", "slot_id = tl.where(column < n"),
-        Statement("store", "the store", "tl.store(out"),
-    ),
-    ("tiled", "prefill"): (
-        _COLUMN._replace(head=True),
-        _N,
-        Statement("store", "ids, pads and their store", "tl.store(out"),
-    ),
+    ("row_loop", "decode"): (*_ROW_LOOP, *_TABLE, _STORE._replace(begins="tl.store(decode_ptr"), _LENS),
+    ("row_loop", "prefill"): (*_ROW_LOOP, _INDEX, _STORE._replace(begins="tl.store(prefill_ptr")),
+    ("tiled", "decode"): (*_TILED, _LENS, *_TABLE, _CUT, _STORE),
+    ("tiled", "prefill"): (*_TILED, _STORE._replace(title="ids, pads and their store")),
 }
 
 

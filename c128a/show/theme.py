@@ -1,28 +1,16 @@
-"""One look for every chart: colours by meaning, and one Altair theme for marimo's light and dark pages. Torch-free.
+"""One look for every chart: colours by meaning, on marimo's light and dark pages. Torch-free.
 
 Colours are those of Okabe and Ito (2008), which stay apart for readers with any common colour vision. Colour is never
 the only sign: a `Style` holds a point shape, a dash pattern, a height and a written sign as well.
 
 Charts are drawn as SVG, so that INK ("currentColor") is black on a light page and white on a dark one, and so that a
 screen reader finds the marks. Axes, legends and titles follow the page by themselves.
-
-| name       | a Style for each …                                                              |
-|------------|---------------------------------------------------------------------------------|
-| CELLS      | content of a buffer's cell: id, pad, old id, old pad, never written             |
-| VERDICTS   | what a reader gets: right, right by chance, wrong                               |
-| LANES      | state of a lane: live, pad, masked                                              |
-| POLICIES   | width policy, by the name in POLICY_NAME                                        |
-| KERNELS    | builder and floor, by the name in KERNEL_NAME                                   |
-| LEVELS     | verdict on a claim: holds, holds if, does not hold, not checked                 |
-| SEVERITIES | grade of a finding: danger, warning, info, safe                                 |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
-
-import altair as alt
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -54,19 +42,20 @@ class Style(NamedTuple):
     sign: str = ""
 
 
-CELLS = {
+# A Style for each …
+CELLS = {  # content of a buffer's cell
     "id of this build": Style(BLUE),
     "pad (−1)": Style(SKY, ink="#00334D"),
     "old id: the build before": Style(GREY, ink="#000000"),
     "old pad": Style("#8C8C8C80", ink=INK),
     "never written": Style(FAINT, ink=INK),
 }
-VERDICTS = {
+VERDICTS = {  # what a reader gets
     "right": Style(GREEN, "triangle-down", (1, 0), ink="#000000", sign="✔"),
     "right by chance": Style(PURPLE, "diamond", (2, 3), ink="#000000", sign="≈"),
     "wrong": Style(VERMILLION, "cross", (6, 3), ink="#000000", sign="✘"),
 }
-LANES = {
+LANES = {  # state of a lane
     "live": Style(BLUE),
     "pad": Style(SKY, ink="#00334D", height=0.5),
     "masked": Style(GREY, ink=INK, height=0.14),
@@ -94,13 +83,13 @@ KERNELS = {
     "empty kernel (floor)": Style(ORANGE, "stroke", (5, 4), ink="#000000"),
 }
 
-LEVELS = {
+LEVELS = {  # verdict on a claim
     "holds": Style(GREEN, "circle", ink="#000000", sign="✔"),
     "holds if": Style(ORANGE, "diamond", ink="#000000", sign="◐"),
     "does not hold": Style(VERMILLION, "cross", ink="#000000", sign="✘"),
     "not checked": Style(GREY, "square", ink="#000000", sign="○"),
 }
-SEVERITIES = {
+SEVERITIES = {  # grade of a finding
     "danger": Style(VERMILLION, "cross", ink="#000000", sign="✖"),
     "warning": Style(ORANGE, "triangle-up", ink="#000000", sign="▲"),
     "info": Style(BLUE, "circle", sign="●"),
@@ -166,18 +155,3 @@ def chart(*, canvas: bool = False) -> dict[str, Any]:
     """
     options = {"renderer": "canvas" if canvas else "svg", "actions": False}
     return {"config": CONFIG, "usermeta": {"embedOptions": options}}
-
-
-@alt.theme.register("c128a.show", enable=False)
-def _theme() -> alt.theme.ThemeConfig:
-    return chart()  # type: ignore[return-value]
-
-
-def use() -> None:
-    """Make this theme the one of every Altair chart built from here on in the process.
-
-    >>> use()
-    >>> alt.theme.active
-    'c128a.show'
-    """
-    alt.theme.enable("c128a.show")

@@ -93,6 +93,8 @@ def test_every_form_is_a_chart_that_altair_accepts_and_has_a_name(name):
     picture = PICTURES[name](description="what it shows", title="a line above")
     alt.LayerChart.from_dict(json.loads(picture.to_json()))
     assert picture.spec["description"] == "what it shows" and picture.spec["title"] == "a line above"
+    assert picture.spec["usermeta"]["embedOptions"]["renderer"] == "svg"  # what a screen reader finds and INK follows
+    assert picture.spec["config"]["background"] == "transparent"
     for layer in layers(picture, "text"):  # a text without a colour of its own is black in the dark
         assert "color" in layer["mark"]
     with pytest.raises(ValueError, match=f"{name}: description is empty"):

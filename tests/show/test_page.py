@@ -35,28 +35,26 @@ def test_what_a_user_typed_is_shown_as_typed(text):
         assert not re.search(r"<(img|a|script|marimo-tex|marimo-table|strong|em|code|del|h\d|iconify-icon)\b", inner)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "bound"),
-    [
-        ("seq", "-1", "0 to 1,048,576"),
-        ("seq", "1048577", "0 to 1,048,576"),
-        ("seq", "1e5", "0 to 1,048,576"),
-        ("seq", "", "0 to 1,048,576"),
-        ("seq", "9" * 40, "0 to 1,048,576"),
-        ("ratio", "64", "4, 128"),
-        ("policy", "<script>", "fixed, pow2, aligned"),
-        ("preset", "none", "free, pr_test"),
-    ],
-)
-def test_a_value_out_of_bounds_opens_the_default_and_is_noted(name, text, bound):
+BOUNDS = {"seq": "0 to 1,048,576", "ratio": "4, 128", "policy": "fixed, pow2, aligned", "preset": "free, pr_test"}
+WRONG = [("seq", text) for text in ("-1", "1048577", "1e5", "", "9" * 40)]
+
+
+@pytest.mark.parametrize(("name", "text"), [*WRONG, ("ratio", "64"), ("policy", "<script>"), ("preset", "none")])
+def test_a_value_out_of_bounds_opens_the_default_and_is_noted(name, text):
     values, notes = page.read({name: text, "file": "01_width.py"}, FIELDS)
     assert values == page.read({}, FIELDS)[0]
-    assert len(notes) == 1 and notes[0].startswith(f"{name} is {text} ") and bound in notes[0]
+    assert len(notes) == 1 and notes[0].startswith(f"{name} is {text} ") and BOUNDS[name] in notes[0]
 
 
 def test_a_link_read_back_is_the_state_it_carried(monkeypatch):
-    values = {"seq": 524_416, "model_len": 983_040, "ratio": 4, "policy": "aligned", "layout": "pitched"}
-    values["preset"] = "free"
+    values = {
+        "seq": 524_416,
+        "model_len": 983_040,
+        "ratio": 4,
+        "policy": "aligned",
+        "layout": "pitched",
+        "preset": "free",
+    }
     query = urllib.parse.parse_qs(page.link("02_layout", values).lstrip("?"))
     assert query.pop("file") == ["02_layout.py"]
     assert page.read(query, FIELDS) == (values, [])
@@ -68,10 +66,8 @@ def test_a_preset_moves_the_defaults_and_the_last_value_beside_it_wins():
     values, notes = page.read({"preset": "len_33792", "seq": ["1", "5"]}, FIELDS)
     assert (values["model_len"], values["seq"], notes) == (33_792, 5, [])
     for name, preset in PRESETS.items():
-        assert page.read({"preset": name}, FIELDS) == (
-            {**page.read({}, FIELDS)[0], **preset.values, "preset": name},
-            [],
-        )
+        opened = {**page.read({}, FIELDS)[0], **preset.values, "preset": name}
+        assert page.read({"preset": name}, FIELDS) == (opened, [])
         assert page.preset_menu(name, print).value == name
 
 
@@ -102,12 +98,14 @@ def test_nothing_to_say_takes_no_place():
     assert 'role="alert"' in page.stack(page.alarm("**7,680** is too narrow"), None).text
 
 
-def test_downloads_hold_the_frame_and_are_made_when_pressed():
-    frame = pd.DataFrame({"width": [128, 8192], "policy": ["pow2", "fixed"]})
-    assert page.to_csv(frame) == b"width,policy\n128,pow2\n8192,fixed\n"
-    held = json.loads(page.to_json(frame, {"seq": 5}))
-    assert held == {"settings": {"seq": 5}, "rows": frame.to_dict("records")}
+def test_downloads_hold_the_frame_and_are_made_when_pressed(monkeypatch):
     page.downloads(lambda: pytest.fail("made too early"), "name", {})
+    frame = pd.DataFrame({"width": [128, 8192], "policy": ["pow2", "fixed"]})
+    made = {}
+    monkeypatch.setattr(mo, "download", lambda make, name, **_: made.update({name: make()}))
+    page.downloads(frame, "name", {"seq": 5})
+    assert made["name.csv"] == b"width,policy\n128,pow2\n8192,fixed\n"
+    assert json.loads(made["name.json"]) == {"settings": {"seq": 5}, "rows": frame.to_dict("records")}
 
 
 def test_a_picture_takes_the_place_of_the_empty_chart_and_a_click_reports_its_mark():

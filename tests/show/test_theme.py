@@ -1,6 +1,5 @@
 """One theme, readable on both backgrounds, with a second sign beside each colour."""
 
-import altair as alt
 import pytest
 
 from c128a.show import theme
@@ -43,9 +42,3 @@ def test_no_two_kinds_differ_by_colour_alone():
         assert len(set(signs)) == len(signs)
     assert set(theme.POLICY_NAME.values()) == set(theme.POLICIES)
     assert set(theme.KERNEL_NAME.values()) == set(theme.KERNELS)
-
-
-def test_a_plain_altair_chart_takes_the_theme_and_is_drawn_as_svg():
-    theme.use()
-    spec = alt.Chart(alt.Data(values=[{"x": 1}])).mark_point().encode(x="x:Q").to_dict()
-    assert spec["usermeta"]["embedOptions"]["renderer"] == "svg" and spec["config"]["background"] == "transparent"
