@@ -37,17 +37,16 @@ PAGES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
 IN_BROWSER = ("01_width", "02_layout", "03_kernel", "06_deployment")  # these compute without torch
 IN_PRESETS = "01_width"
 MARKER = ".c128a-site"  # the mark of a folder that may be replaced
+BAR, STILL, CARD, INDEX = (
+    (ROOT / "scripts" / "site" / f"{name}.html").read_text(encoding="utf-8")
+    for name in ("bar", "still", "card", "index")
+)
 
 FRONT_END = re.compile(r"https://[^\"'\s]+/@marimo-team/frontend@[^/]+/dist")
 BESIDE = re.compile(r'((?:href|src)=")\./')
 NEEDED = re.compile(r"^# dependencies = .*$", re.M)
 IN_A_BROWSER = '# dependencies = ["altair", "marimo", "pandas", "pyyaml"]'  # what this package imports there
 PINNED = re.compile(r'(\\"(?:altair|pandas|pyyaml))==[^\\]+')  # at versions of this machine, which a browser may lack
-
-
-def template(name: str) -> Template:
-    """A file of scripts/site/."""
-    return Template((ROOT / "scripts" / "site" / name).read_text(encoding="utf-8"))
 
 
 def sources(folder: Path) -> Path:
@@ -73,11 +72,13 @@ def export(pages: Path, kind: str, page: str, to: Path, *options: str) -> str:
     return to.read_text(encoding="utf-8")
 
 
-def with_bar(html: str, *links: str, still: bool = False) -> str:
-    """A page under a bar of links; the controls of a still one are out of reach."""
-    head = template("bar.html").template + (template("still.html").template if still else "")
+def write(path: Path, html: str, *links: str, still: bool = False) -> None:
+    """Write a page under a bar of links; the controls of a still one are out of reach."""
+    head = BAR + STILL if still else BAR
     bar = f'<nav id="site-bar" aria-label="Site">{" ".join(links)}</nav>'
-    return html.replace("</head>", f"{head}</head>", 1).replace("<body>", f"<body>{bar}", 1)
+    html = html.replace("</head>", f"{head}</head>", 1).replace("<body>", f"<body>{bar}", 1)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(html, encoding="utf-8")
 
 
 def live(pages: Path, page: str, site: Path) -> None:
@@ -87,30 +88,27 @@ def live(pages: Path, page: str, site: Path) -> None:
     shutil.copytree(folder, site, dirs_exist_ok=True)  # the same front end each time, and a wheel of its own
     html = PINNED.sub(r"\1", BESIDE.sub(r"\1../", html))
     links = ['<a href="../index.html">All pages</a>', f'<a href="../{page}.html">Recorded page</a>']
-    html = with_bar(html, *links, "Python comes from the network; until then see the recording.")
-    (site / "live").mkdir(exist_ok=True)
-    (site / "live" / f"{page}.html").write_text(html, encoding="utf-8")
+    links += ["Python comes from the network; until then see the recording."]
+    write(site / "live" / f"{page}.html", html, *links)
 
 
 def recorded(pages: Path, page: str, site: Path, presets: list[str]) -> str:
     """Write a page as it opens and in each of its cases, and for Jupyter; its card in the index."""
     export(pages, "ipynb", page, site / "notebooks" / f"{page}.ipynb")
-    forms = [f'<a href="notebooks/{page}.ipynb" download>for Jupyter</a>']
-    if page in IN_BROWSER:
-        forms.insert(0, f'<a href="live/{page}.html">live in the browser</a>')
+    forms = [f'<a href="live/{page}.html">live in the browser</a>'] if page in IN_BROWSER else []
+    forms += [f'<a href="notebooks/{page}.ipynb" download>for Jupyter</a>']
     cases = {f"{page}.html": "As it opens"} | {f"{page}-{name}.html": escape(PRESETS[name].title) for name in presets}
+    home = '<a href="index.html">All pages</a>'
     for file, name in zip(cases, [None, *presets], strict=True):
         preset = ["--", "--preset", name] if name else []
         html = FRONT_END.sub(".", export(pages, "html", page, site / file, "--no-include-code", *preset))
         links = [f'<a href="{other}">{title}</a>' for other, title in cases.items()]
         links = [link.replace(f'"{file}"', f'"{file}" aria-current=page') for link in links]
-        home = '<a href="index.html">All pages</a>'
-        html = with_bar(html, home, "Recorded:", *links, "Also:", *forms, still=True)
-        (site / file).write_text(html, encoding="utf-8")
+        write(site / file, html, home, "Recorded:", *links, "Also:", *forms, still=True)
     text = (pages / f"{page}.py").read_text(encoding="utf-8")
     told = {field: escape(said) for field, said in re.findall(r'^# (title|description) = "(.+)"$', text, re.M)}
     items = "".join(f'<li><a href="{file}">{title}</a></li>' for file, title in cases.items())
-    return template("card.html").substitute(told, file=f"{page}.html", cases=items, forms=" · ".join(forms))
+    return Template(CARD).substitute(told, file=f"{page}.html", cases=items, forms=" · ".join(forms))
 
 
 def build(work: Path, presets: list[str]) -> Path:
@@ -122,7 +120,7 @@ def build(work: Path, presets: list[str]) -> Path:
     cards = [recorded(pages, page, site, presets if page == IN_PRESETS else []) for page in PAGES]
     fonts = {"lora": "Lora-*", "regular": "PTSans-Regular-*", "bold": "PTSans-Bold-*"}
     files = {name: next((site / "assets").glob(f"{pattern}.woff2")).name for name, pattern in fonts.items()}
-    index = template("index.html").substitute(files, cards="".join(cards))
+    index = Template(INDEX).substitute(files, cards="".join(cards))
     (site / "index.html").write_text(index, encoding="utf-8")
     (site / MARKER).write_text("scripts/build_site.py wrote this folder and may replace it.\n", encoding="utf-8")
     return site

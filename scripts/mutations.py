@@ -28,7 +28,7 @@ def survives(copy: Path, mutation: dict[str, str]) -> bool:
     path.write_text(text.replace(mutation["old"], mutation["new"]), encoding="utf-8")
     try:
         command = [*PYTEST, *mutation["tests"].split()]
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=LIMIT_S)
         if done.returncode in (4, 5):
             raise SystemExit(f"{mutation['name']}: pytest ran no test\n{done.stdout[-2000:]}")
         return done.returncode == 0
@@ -48,9 +48,8 @@ def main() -> int:
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
-        shutil.copytree(
-            ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", ".gpu*", "__pycache__")
-        )
+        ignored = shutil.ignore_patterns(".git", ".venv", ".gpu*", "__pycache__")
+        shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
         for at, mutation in enumerate(chosen, 1):
             left = survives(copy, mutation)
             survivors += [mutation] if left else []

@@ -47,9 +47,9 @@ def settle(page: Page, quiet_ms: int = 300) -> None:
 
 def latency(page: Page) -> str:
     """The times from a key to the last change of a chart after it, in words; nothing where no key changes a chart."""
-    times = []
-    for turn in range(PRESSES if page.get_by_role("slider").count() else 0):
-        page.get_by_role("slider").first.focus()
+    slider, times = page.get_by_role("slider"), []
+    for turn in range(PRESSES if slider.count() else 0):
+        slider.first.focus()
         page.keyboard.press("ArrowRight" if turn % 10 < 5 else "ArrowLeft")
         page.wait_for_timeout(60)
         settle(page)

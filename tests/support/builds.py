@@ -29,10 +29,8 @@ def poisoned(*shape):
 
 def batch_of(case):
     """The tensors of a case on the device and its host numbers, by the names of the builder's arguments."""
-    numbers = {
-        name: getattr(case, name) for name in ("query_start_loc", "num_decode_tokens", "num_tokens", "max_seq_len")
-    }
-    return SimpleNamespace(**case.tensors(DEVICE)._asdict(), **numbers)
+    names = ("query_start_loc", "num_decode_tokens", "num_tokens", "max_seq_len")
+    return SimpleNamespace(**case.tensors(DEVICE)._asdict(), **{name: getattr(case, name) for name in names})
 
 
 def ids(row):
@@ -52,10 +50,9 @@ def assert_equals_reference(
     num_prefill = positions.shape[0] - num_decode
     decode, prefill = poisoned(num_decode + spare_rows, capacity), poisoned(num_prefill + spare_rows, capacity)
     lens = poisoned(num_decode + spare_rows)
-    got = build(
-        positions, ratio, num_decode, requests, table, block_size, slots, decode, lens, prefill, width, layout=layout
-    )
-    want = reference.topk_metadata(positions, ratio, num_decode, requests, table, block_size, slots, width)
+    asked = (positions, ratio, num_decode, requests, table, block_size, slots)
+    got = build(*asked, decode, lens, prefill, width, layout=layout)
+    want = reference.topk_metadata(*asked, width)
     for name, view, expected in zip(("global_decode", "decode_lens", "prefill_local"), got, want, strict=True):
         assert view.shape == expected.shape, name
         assert torch.equal(view, expected), f"{name}: {view.tolist()} is not {expected.tolist()}"

@@ -47,12 +47,10 @@ def run_each(program: str, cases: Sequence[Sequence[str]], missing: Sequence[str
     """The program, run in the root of the checkout with each of these arguments; `missing` cannot be imported."""
     with tempfile.TemporaryDirectory() as folder:
         asked = json.dumps([folder, program, list(map(list, cases)), list(missing)])
-        done = subprocess.run(
-            [sys.executable, "-c", FORKS, asked], cwd=ROOT, capture_output=True, text=True, timeout=300
-        )
+        command = [sys.executable, "-c", FORKS, asked]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
         codes = [int(line) for line in done.stdout.split()]
         assert len(codes) == len(cases), done.stderr[-3000:]
-        files = [
-            [Path(folder, f"{at}.{name}").read_text() for name in ("stdout", "stderr")] for at in range(len(cases))
-        ]
-        return [Ran(code, *file) for code, file in zip(codes, files, strict=True)]
+        wrote = [Path(folder, str(at)) for at in range(len(codes))]
+        texts = [[path.with_suffix(suffix).read_text() for suffix in (".stdout", ".stderr")] for path in wrote]
+        return [Ran(code, *both) for code, both in zip(codes, texts, strict=True)]
