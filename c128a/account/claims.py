@@ -1,8 +1,7 @@
 """The claims of the report on PR #50004, each with its evidence and a verdict that follows from it. Torch-free.
 
-A claim gathers facts: numbers, and under "rows" a table to draw. Its level and its sentence follow from these facts
-alone: whoever doubts a verdict changes a fact and judges again. A claim that needs the kernel where torch is missing,
-or a time that nobody measured, cannot be judged.
+A claim gathers facts: numbers, and under "rows" a table to draw. Its level and its sentence follow from these alone:
+whoever doubts a verdict changes a fact and judges again.
 
 >>> from c128a.account.step import times_of
 >>> found = find(needs_256, Run(), times_of("elsewhere"))
@@ -84,16 +83,14 @@ class Finding(NamedTuple):
 
 
 def find(claim: Claim, run: Run, times: Times) -> Finding:
-    """Gather the facts of one claim and judge them."""
+    """Gather the facts of one claim and judge them; without the kernel, or a time that was measured, it cannot be."""
     try:
         facts = claim.gather(run, times)
-    except ImportError as error:
-        missing = f"This needs the kernel, and {error.name or error} cannot be imported here."
-    except NoAccountError as error:
-        missing = f"{error}."
-    else:
-        return Finding(claim, facts, claim.level(facts), claim.sentence.format(**facts))
-    return Finding(claim, {}, "cannot be judged here", missing)
+    except (ImportError, NoAccountError) as error:
+        kernel = f"This needs the kernel, and {getattr(error, 'name', None) or error} cannot be imported here."
+        because = f"{error}." if isinstance(error, NoAccountError) else kernel
+        return Finding(claim, {}, "cannot be judged here", because)
+    return Finding(claim, facts, claim.level(facts), claim.sentence.format(**facts))
 
 
 def tally(findings: Iterable[Finding]) -> dict[Level, int]:
@@ -280,13 +277,13 @@ def bounds(run: Run, times: Times) -> Facts:
 )
 def test_covers(run: Run, times: Times) -> Facts:
     """How many cells of that test lie somewhere else under the other layout: what its assertions could notice."""
-    tested, built, capacity = 1, 128, 256  # the pull request's test: one decode row, one prefill row
+    built, capacity = 128, 256  # one decode row and one prefill row, each row 0 of its buffer
     layouts = {"packed": RowLayout.packed(2, built), "pitched": RowLayout.pitched(2, built, capacity)}
     starts = [(layout, row, at.offset(row, 0)) for layout, at in layouts.items() for row in range(2)]
     rows = pd.DataFrame(starts, columns=["layout", "row", "start"])
-    rows["end"], rows["tested"] = rows["start"] + built, rows["row"] < tested
-    cells = [[at.offset(row, col) for row in range(tested) for col in range(built)] for at in layouts.values()]
-    return {"cells": len(cells[0]), "moved": sum(a != b for a, b in zip(*cells, strict=True)), "rows": rows}
+    rows["end"], rows["tested"] = rows["start"] + built, rows["row"] == 0
+    moved = sum(layouts["packed"].offset(0, col) != layouts["pitched"].offset(0, col) for col in range(built))
+    return {"cells": built, "moved": moved, "rows": rows}
 
 
 @_claim(

@@ -18,9 +18,11 @@ Times come from the record frame, between measured points and never outside them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -65,7 +67,6 @@ PFLOPS = Span(1.6, 3.2, 6.3)
 PREFILL_SHARE = Span(0.5, 0.9, 1.0)
 REPORTED_GAIN = 0.010  # tokens per second, end to end
 TYPICAL_LEN = 32_768  # tokens; the example that PR #50004 gives for itself
-FORMS = ("fixed", "adaptive", "positions")  # of the rows: fixed width, adaptive width, derived from positions
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ class Time(NamedTuple):
     """A time in microseconds, the measured times that it is or lies between, and their records."""
 
     us: float
-    measured: tuple[float, ...]  # none where the kernel is not launched
-    records: tuple[str, ...] = ()
+    measured: tuple[float, ...]
+    records: tuple[str, ...]
 
     @property
     def basis(self) -> str:
@@ -120,7 +121,7 @@ class Time(NamedTuple):
         return "measured" if self.measured else "not launched"
 
 
-NOT_LAUNCHED = Time(0.0, ())
+NOT_LAUNCHED = Time(0.0, (), ())
 
 
 class Times:
@@ -134,21 +135,16 @@ class Times:
         self.rows = rows[cells]
         kind = "figures from elsewhere" if "elsewhere" in set(rows["source"]) else "recorded here"
         self.title = f"{kind}, {' and '.join(sorted(set(rows['gpu'])))}"
+        # By kernel, variant, step and fixed width, then by tokens, then by what else the time depends on: rows of a
+        # fixed width differ by what they hold (tokens of context), rows of an adaptive one by their columns.
         self._at: dict[tuple[str, str, str, int], dict[int, dict[int, Time]]] = {}
-        for row in self.rows.to_dict("records"):
-            if row["decode"] and row["prefill"]:
-                continue
-            # Rows of a fixed width differ by what they hold, rows of an adaptive one by how wide they are.
+        for row in self.rows[(self.rows["decode"] == 0) | (self.rows["prefill"] == 0)].to_dict("records"):
             fixed = row["variant"].endswith("_fixed")
-            form = (
-                row["kernel"],
-                row["variant"],
-                "decode" if row["decode"] else "prefill",
-                row["width"] if fixed else 0,
-            )
-            times = self._at.setdefault(form, {}).setdefault(row["decode"] or row["prefill"], {})
-            record = f"{row['record']}, {row['gpu']}"
-            times.setdefault(row["max_seq_len" if fixed else "width"], Time(row["us"], (row["us"],), (record,)))
+            step, of_width = "decode" if row["decode"] else "prefill", row["width"] if fixed else 0
+            of_form = self._at.setdefault((row["kernel"], row["variant"], step, of_width), {})
+            time = Time(row["us"], (row["us"],), (f"{row['record']}, {row['gpu']}",))
+            of_tokens = of_form.setdefault(row["decode"] + row["prefill"], {})
+            of_tokens.setdefault(row["max_seq_len" if fixed else "width"], time)
 
     def at(self, kernel: str, variant: str, step: str, tokens: int, max_seq_len: int, width: int) -> Time:
         """The time of one kernel form in a "decode" or "prefill" step, with rows filled to their width.
@@ -167,11 +163,9 @@ class Times:
             raise NoAccountError(f"no record holds times of the {name}")
 
         def at_tokens(count: int) -> Time:
-            below, above = _around(name, unit, wanted, measured[count])
-            return _line(measured[count][below], below, measured[count][above], above, wanted)
+            return _between(name, unit, wanted, measured[count], measured[count].__getitem__)
 
-        below, above = _around(name, "tokens a step", tokens, measured)
-        return _line(at_tokens(below), below, at_tokens(above), above, tokens)
+        return _between(name, "tokens a step", tokens, measured, at_tokens)
 
 
 @cache
@@ -191,13 +185,13 @@ def prefill_step(run: Run, times: Times) -> pd.DataFrame:
     # Rows derived from positions need no prefill rows, so the builder has nothing left to do in this step; each of
     # their cells is written once, whatever it holds, so their time follows the width alone.
     positions = times.at("combine", "from_positions", "prefill", run.tokens, run.max_seq_len, run.width)
-    return _account(run, {"builder": (*builder, NOT_LAUNCHED), "combine": (*combine, positions)})
+    return _account(run, builder=(*builder, NOT_LAUNCHED), combine=(*combine, positions))
 
 
 def decode_step(rows: int, run: Run, times: Times) -> pd.DataFrame:
     """The same for a step of decode rows: the builder alone, because decode attention reads lens, not width."""
     fixed, adaptive = _fixed_and_adaptive(times, "builder", "row_loop", "decode", rows, run)
-    return _account(run, {"builder": (fixed, adaptive, adaptive)})
+    return _account(run, builder=(fixed, adaptive, adaptive))
 
 
 def saved_us(account: pd.DataFrame, form: str = "adaptive") -> dict[str, float]:
@@ -248,32 +242,33 @@ def step_costs(
     [['decode', 'worst', 2.4, None], ['prefill', 'worst', 6.5, 13.2]]
     """
     form = "fixed" if policy == "fixed" else "adaptive"
-    builder = ("builder", f"row_loop_{form}" if released else "tiled_fixed" if policy == "fixed" else "tiled")
+    builder = f"row_loop_{form}" if released else "tiled_fixed" if policy == "fixed" else "tiled"
     steps = {
-        "decode": (decode_rows, [builder]),
-        "prefill": (prefill_tokens, [builder, ("combine", f"from_rows_{form}")]),
+        "decode": (decode_rows, {"builder": builder}),
+        "prefill": (prefill_tokens, {"builder": builder, "combine": f"from_rows_{form}"}),
     }
-    cases = {"typical": typical_len} if typical_len < max_model_len else {}
+    lengths = {"typical": typical_len} if typical_len < max_model_len else {}
+    lengths["worst"] = max_model_len
     table = []
-    for step, (rows, variants) in steps.items():
-        for case, length in (cases | {"worst": max_model_len}).items():
-            width = active_topk_width(length, COMPRESS_RATIO, capacity, policy=policy)
-            row: dict[str, Any] = {"step": step, "case": case, "rows": rows, "max_seq_len": length, "width": width}
-            row |= {"builder_us": None, "combine_us": None, **dict.fromkeys(MODELS), "basis": "", "records": ""}
-            table.append(row)
-            try:
-                if required_width(length, COMPRESS_RATIO) > capacity:
-                    raise NoAccountError(f"rows of {capacity:,} columns cannot hold {length:,} tokens")
-                found = {variant[0]: _first(sources, *variant, step, rows, length, width) for variant in variants}
-            except NoAccountError as refused:
-                row["basis"] = f"not measured: {refused}"
-                continue
-            once, each = found["builder"].us, found.get("combine", NOT_LAUNCHED).us
-            row |= {f"{kernel}_us": time.us for kernel, time in found.items()}
-            row |= {name: once + model.c128a_layers * each for name, model in MODELS.items()}
-            read = [f"{kernel} {time.basis}" for kernel, time in found.items() if len(time.measured) > 1]
-            names = dict.fromkeys(name for time in found.values() for name in time.records)
-            row |= {"basis": "; ".join(read) or "measured", "records": "; ".join(names)}
+    for (step, (rows, variants)), (case, length) in product(steps.items(), lengths.items()):
+        width = active_topk_width(length, COMPRESS_RATIO, capacity, policy=policy)
+        row: dict[str, Any] = {"step": step, "case": case, "rows": rows, "max_seq_len": length, "width": width}
+        row |= dict.fromkeys(("builder_us", "combine_us", *MODELS))
+        try:
+            if required_width(length, COMPRESS_RATIO) > capacity:
+                raise NoAccountError(f"rows of {capacity:,} columns cannot hold {length:,} tokens")
+            found = {
+                kernel: _first(sources, kernel, name, step, rows, length, width) for kernel, name in variants.items()
+            }
+        except NoAccountError as refused:
+            table.append(row | {"basis": f"not measured: {refused}", "records": ""})
+            continue
+        row |= {f"{kernel}_us": time.us for kernel, time in found.items()}
+        once, each = row["builder_us"], row["combine_us"] or 0.0
+        row |= {name: once + model.c128a_layers * each for name, model in MODELS.items()}
+        read = [f"{kernel} {time.basis}" for kernel, time in found.items() if len(time.measured) > 1]
+        names = dict.fromkeys(name for time in found.values() for name in time.records)
+        table.append(row | {"basis": "; ".join(read) or "measured", "records": "; ".join(names)})
     return pd.DataFrame(table, dtype=object)
 
 
@@ -302,25 +297,27 @@ def _fixed_and_adaptive(times: Times, kernel: str, variant: str, step: str, toke
     return fixed, _line(snug, tight, fixed, run.capacity, run.width)
 
 
-def _account(run: Run, kernels: dict[str, tuple[Time, Time, Time]]) -> pd.DataFrame:
-    """The table of an account from each kernel's times in the order of FORMS."""
-    launches = {"builder": 1, "combine": MODELS[run.model].c128a_layers}
+def _account(run: Run, **kernels: tuple[Time, Time, Time]) -> pd.DataFrame:
+    """The table of an account from each kernel's times in three forms: fixed, adaptive, derived from positions."""
+    layers, length = MODELS[run.model].c128a_layers, run.step_us(run.pflops.value)
     table = []
-    for at, form in enumerate(FORMS):
+    for at, form in enumerate(("fixed", "adaptive", "positions")):
         for kernel, times in kernels.items():
-            count = launches[kernel] if times[at].measured else 0
-            us = count * times[at].us
-            table.append((form, kernel, count, times[at].us, us, us / run.step_us(run.pflops.value), times[at].basis))
+            time = times[at]
+            launches = 0 if time is NOT_LAUNCHED else layers if kernel == "combine" else 1
+            us = launches * time.us
+            table.append((form, kernel, launches, time.us, us, us / length, time.basis))
     return pd.DataFrame(table, columns=["form", "kernel", "launches", "us_a_launch", "us", "share", "basis"])
 
 
-def _around(name: str, unit: str, wanted: int, measured: Iterable[int]) -> tuple[int, int]:
-    """The nearest measured places below and above, which may be the same."""
-    places = sorted(measured)
+def _between(name: str, unit: str, wanted: int, places: Iterable[int], time_at: Callable[[int], Time]) -> Time:
+    """The time on the straight line between the nearest measured places below and above, which may be the same."""
+    places = sorted(places)
     if not places[0] <= wanted <= places[-1]:
         ends = " to ".join(f"{place:,}" for place in dict.fromkeys((places[0], places[-1])))
         raise NoAccountError(f"{name} was not measured at {wanted:,} {unit}; measured: {ends}")
-    return max(place for place in places if place <= wanted), min(place for place in places if place >= wanted)
+    below, above = places[bisect_right(places, wanted) - 1], places[bisect_left(places, wanted)]
+    return _line(time_at(below), below, time_at(above), above, wanted)
 
 
 def _line(low: Time, at_low: int, high: Time, at_high: int, at: int) -> Time:

@@ -1,4 +1,6 @@
-"""The account of a step: arithmetic by hand, refusals outside the measured points, ranges from the assumptions."""
+"""The account of a step and the costs of a deployment: worked out by hand, refused outside the measured points."""
+
+import json
 
 import pandas as pd
 import pytest
@@ -16,14 +18,15 @@ from c128a.account.step import (
     gain,
     prefill_step,
     saved_us,
+    step_costs,
     times_of,
 )
 
 TIMES = times_of("elsewhere")
 
 
-def total(run, form="adaptive"):
-    return sum(saved_us(prefill_step(run, TIMES), form).values())
+def total(run):
+    return sum(saved_us(prefill_step(run, TIMES)).values())
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,11 @@ def test_a_narrower_row_never_costs_more(length):
     assert aligned >= pow2 - 1e-6 and pow2 >= fixed - 1e-6 == -1e-6
 
 
+def test_slack_above_the_entries_costs_time_between_the_tight_and_the_full_width():
+    tight, slack = (total(Run(max_seq_len=length)) for length in (32_768, 32_896))  # 256 in 256, 257 in 512 columns
+    assert 0 < slack < tight
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -78,26 +86,13 @@ def test_outside_the_measured_points_there_is_no_account_but_the_measured_range(
         prefill_step(Run(**changed), TIMES)
 
 
-def test_a_time_between_points_says_which_points():
-    time = TIMES.at("combine", "from_rows_fixed", "prefill", 8192, 65_536, 8192)
-    assert time.us == pytest.approx(90.6 + (97.9 - 90.6) / 3)  # a third of the way from 32k to 131k
-    assert time.measured == (90.6, 97.9) and "90.6" in time.basis
-
-
-def test_slack_above_the_entries_costs_time_between_the_tight_and_the_full_width():
-    tight, slack = (total(Run(max_seq_len=length)) for length in (32_768, 32_896))  # 256 in 256, 257 in 512 columns
-    assert 0 < slack < tight
-
-
-def test_a_step_is_active_parameters_times_tokens_times_two_over_the_throughput():
-    assert Run("V4-Pro").step_us(3.2) == pytest.approx(49e9 * 8192 * 2 / 3.2e15 * 1e6)
-    assert Run("V4-Flash", tokens=100).step_us(2) == pytest.approx(13e9 * 100 * 2 / 2e15 * 1e6)
-
-
 def test_a_gain_is_what_a_step_gets_shorter_in_the_share_of_prefill_steps():
-    assert gain(Run(measured_step_us=100.0, prefill_share=Span(0.5, 0.5, 1)), 20) == pytest.approx(
-        (1 / 9, 1 / 9, 1 / 4)
-    )
+    # A step is active parameters × tokens × 2 flop long, over the throughput, unless it was measured.
+    assert Run("V4-Flash", tokens=100).step_us(2) == pytest.approx(13e9 * 100 * 2 / 2e15 * 1e6)
+    measured = Run(measured_step_us=100.0, prefill_share=Span(0.5, 0.5, 1))
+    assert gain(measured, 20) == pytest.approx((1 / 9, 1 / 9, 1 / 4))
+    usual, slower = gain(Run(), 2455.2), gain(Run(pflops=Span(0.4, 0.5, PFLOPS.high)), 2455.2)
+    assert slower.low < usual.low and slower.value < usual.value and slower.high == usual.high
 
 
 @pytest.mark.parametrize("source", ["recorded", "elsewhere"])
@@ -106,11 +101,6 @@ def test_the_reported_one_percent_lies_in_the_range_for_v4_pro_as_it_was_run(sou
     span = gain(Run(), sum(saved.values()))
     assert span.low < REPORTED_GAIN < span.high and 0.008 < span.value < 0.010
     assert saved["combine"] > 10 * saved["builder"]
-
-
-def test_an_assumption_moves_its_end_of_the_range():
-    usual, slower = gain(Run(), 2455.2), gain(Run(pflops=Span(0.4, 0.5, PFLOPS.high)), 2455.2)
-    assert slower.low < usual.low and slower.value < usual.value and slower.high == usual.high
 
 
 @pytest.mark.parametrize(
@@ -129,27 +119,102 @@ def test_impossible_numbers_are_refused(call, message):
 
 
 def row(us, **fields):
-    """A row of the record frame: the adaptive builder on 8,192 prefill rows of 256 columns, but for these fields."""
-    own = {"record": "h200-run", "source": "recorded", "gpu": "NVIDIA H200", "kernel": "builder", "cache": "warm",
-           "variant": "row_loop_adaptive", "decode": 0, "prefill": 8192, "max_seq_len": 32_768, "short_seq_len": 0,
-           "width": 256, "us": us}  # fmt: skip
-    return own | fields
+    """A row of the record frame: the adaptive builder on 1,000 prefill rows of 256 columns, but for these fields."""
+    own = {"record": "hand", "source": "recorded", "gpu": "a card", "kernel": "builder", "variant": "row_loop_adaptive"}
+    own |= {"cache": "warm", "decode": 0, "prefill": 1000, "max_seq_len": 32_768, "short_seq_len": 0, "width": 256}
+    return own | fields | {"us": us}
+
+
+COMBINE = {"kernel": "combine", "record": "other"}
+HAND = [
+    row(5.0),
+    row(25.0, max_seq_len=98_304, width=768),
+    row(2.0, decode=100, prefill=0),
+    row(4.0, decode=300, prefill=0),
+    row(60.0, variant="row_loop_fixed", width=640),
+    row(1.5, variant="tiled"),
+    row(10.0, variant="from_rows_adaptive", **COMBINE),
+    row(30.0, variant="from_rows_adaptive", max_seq_len=98_304, width=768, **COMBINE),
+    row(90.0, variant="from_rows_fixed", width=640, **COMBINE),
+]
 
 
 @pytest.mark.parametrize(
     "other",
-    [{"cache": "cold"}, {"short_seq_len": 4096}, {"decode": 64}, {"variant": "tiled"}, {"kernel": "empty"}, {}],
-    ids=["cold", "one-long", "mixed", "another-form", "another-kernel", "measured-again"],
+    [{"cache": "cold"}, {"short_seq_len": 4096}, {"decode": 64}, {"variant": "tiled"}, {"kernel": "empty"}],
+    ids=["cold", "one-long", "mixed", "another-form", "another-kernel"],
 )
-def test_rows_of_another_kind_are_left_out_and_the_first_of_two_counts(other):
-    rows = [row(2.0, **other), row(6.5)] if other else [row(6.5), row(2.0)]
-    assert Times(pd.DataFrame(rows)).at("builder", "row_loop_adaptive", "prefill", 8192, 32_768, 256).us == 6.5
+def test_rows_of_another_kind_are_left_out(other):
+    times = Times(pd.DataFrame([row(2.0, **other), row(6.5)]))
+    assert times.at("builder", "row_loop_adaptive", "prefill", 1000, 32_768, 256).us == 6.5
 
 
-def test_times_lie_on_a_line_in_tokens_too_and_decode_rows_are_told_apart():
-    frame = pd.DataFrame([row(10.0), row(4.0, prefill=2048), row(1.0, decode=4096, prefill=0)])
-    times = Times(frame)
-    assert times.at("builder", "row_loop_adaptive", "prefill", 5120, 32_768, 256).us == pytest.approx(7.0)
-    assert times.at("builder", "row_loop_adaptive", "decode", 4096, 32_768, 256).us == 1.0
-    with pytest.raises(NoAccountError, match="no record holds"):
-        times.at("combine", "from_rows_adaptive", "prefill", 8192, 32_768, 256)
+def test_of_a_cell_that_was_measured_twice_the_first_row_counts_and_times_lie_on_a_line_in_tokens_too():
+    times = Times(pd.DataFrame([row(10.0), row(4.0, prefill=400), row(7.5)]))
+    assert times.at("builder", "row_loop_adaptive", "prefill", 700, 32_768, 256).us == pytest.approx(7.0)
+    between = TIMES.at("combine", "from_rows_fixed", "prefill", 8192, 65_536, 8192)
+    assert between.us == pytest.approx(90.6 + (97.9 - 90.6) / 3)  # a third of the way from 32k to 131k
+    assert between.measured == (90.6, 97.9) and "90.6" in between.basis
+
+
+def costs(*sources, **settings):
+    usual = {"max_model_len": 70_000, "decode_rows": 100, "prefill_tokens": 1000, "policy": "pow2", "capacity": 640}
+    frames = [Times(pd.DataFrame(rows)) for rows in (*sources, HAND)]
+    table = step_costs(**(usual | settings), sources=frames)
+    return {(cost["step"], cost["case"]): cost for cost in table.to_dict("records")}
+
+
+def test_a_prefill_step_costs_the_builder_once_and_the_combine_in_each_layer():
+    cost = costs()["prefill", "typical"]
+    assert (cost["rows"], cost["max_seq_len"], cost["width"]) == (1000, 32_768, 256)
+    assert (cost["builder_us"], cost["combine_us"], cost["basis"]) == (5.0, 10.0, "measured")
+    assert (cost["V4-Flash"], cost["V4-Pro"]) == (5.0 + 20 * 10.0, 5.0 + 31 * 10.0)
+    assert cost["records"] == "hand, a card; other, a card"
+
+
+def test_a_decode_step_has_no_combine_and_between_cells_its_time_says_so():
+    cost = costs(decode_rows=200)["decode", "typical"]
+    assert cost["combine_us"] is None
+    assert cost["builder_us"] == cost["V4-Pro"] == pytest.approx(3.0)  # half way from 2 µs at 100 rows to 4 µs at 300
+    assert "between 2 and 4 µs" in cost["basis"]
+
+
+def test_the_worst_case_is_the_model_length():
+    cost = costs()["prefill", "worst"]
+    assert (cost["max_seq_len"], cost["width"]) == (70_000, 640)  # ceil(546.9 / 128) × 128 = 640
+    assert cost["combine_us"] == pytest.approx(10 + 20 * (640 - 256) / (768 - 256))
+
+
+def test_a_fixed_width_takes_the_times_of_that_capacity_and_no_other():
+    assert costs(policy="fixed")["prefill", "typical"]["combine_us"] == 90.0
+    other = costs(policy="fixed", capacity=8192)["prefill", "typical"]
+    assert other["combine_us"] is None and "8,192 columns" in other["basis"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"prefill_tokens": 2000}, ("prefill", "typical")),
+        ({"decode_rows": 400}, ("decode", "typical")),
+        ({"max_model_len": 200_000, "capacity": 1664}, ("prefill", "worst")),
+        ({"capacity": 512}, ("prefill", "worst")),
+    ],
+    ids=["more tokens", "more rows", "wider", "too narrow for the sequence"],
+)
+def test_outside_the_measured_points_there_is_no_cost_but_a_reason(settings, key):
+    cost = costs(**settings)[key]
+    assert cost["builder_us"] is cost["V4-Pro"] is None
+    assert cost["basis"].startswith("not measured: ") and cost["records"] == ""
+    json.dumps(cost)
+
+
+def test_the_first_source_that_answers_is_used_kernel_by_kernel():
+    found = costs([row(1.0, record="narrow")])
+    assert found["decode", "typical"]["records"] == "hand, a card"
+    assert (found["prefill", "typical"]["builder_us"], found["prefill", "typical"]["combine_us"]) == (1.0, 10.0)
+
+
+def test_a_builder_of_ones_own_takes_the_times_of_this_package():
+    found = costs(released=False)
+    assert found["prefill", "typical"]["builder_us"] == 1.5
+    assert "no record holds" in found["decode", "typical"]["basis"]
