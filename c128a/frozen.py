@@ -12,7 +12,6 @@ from __future__ import annotations
 import c128a.backend as backend
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 import triton
@@ -42,56 +41,34 @@ def _read_rows(
     tl.store(out_ptr + row * width + column, ids, mask=column < width)
 
 
-def freeze(call: Callable[[], object]) -> Callable[[], object]:
-    """The call as a replay: a captured CUDA graph, or without a GPU the call itself with all its arguments kept."""
-    if backend.INTERPRET:
-        return call
-    call()  # compiles
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph.replay
-
-
-KIND = "a reader with a kept stride, interpreted on the CPU" if backend.INTERPRET else "a captured CUDA graph"
-
-
-@dataclass(frozen=True)
-class RowRead:
-    """What a reader took for row `row`, and what that row holds."""
-
-    row: int
-    read: tuple[int, ...]
-    expected: tuple[int, ...]
-
-    @property
-    def right(self) -> bool:
-        """Whether the reader saw exactly the row's ids."""
-        return self.read == self.expected
-
-
 class FrozenReader:
     """A reader of decode rows, captured over one step's rows: base address, row stride and row count stay as they were.
 
     It reads lens anew at each replay, as decode kernels do. `kind` says in words what it is.
     """
 
-    kind = KIND
+    kind = "a reader with a kept stride, interpreted on the CPU" if backend.INTERPRET else "a captured CUDA graph"
 
     def __init__(self, metadata: C128AMetadata) -> None:
         if metadata.global_decode_topk_indices is None or metadata.decode_topk_lens is None:
             raise ValueError("metadata has no decode rows; a reader needs at least one")
         rows, lens = metadata.global_decode_topk_indices[:, 0], metadata.decode_topk_lens
-        self.rows, self.width, self.row_stride = rows.shape[0], rows.shape[1], rows.stride(0)
-        self.out = torch.empty(self.rows, self.width, dtype=torch.int32, device=rows.device)  # (rows, width)
-        grid = (self.rows, -(-self.width // READ_STEP))
+        self.width, row_stride = rows.shape[1], rows.stride(0)
+        self.out = torch.empty(rows.shape, dtype=torch.int32, device=rows.device)  # (rows, width)
+        grid = (rows.shape[0], -(-self.width // READ_STEP))
 
         def read() -> None:
             with backend.kernel_lock:
-                _read_rows[grid](rows, lens, self.out, self.row_stride, self.width, STEP=READ_STEP)
+                _read_rows[grid](rows, lens, self.out, row_stride, self.width, STEP=READ_STEP)
 
-        self.replay = freeze(read)
+        self.replay: Callable[[], None] = read
+        if not backend.INTERPRET:
+            read()  # compiles
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                read()
+            self.replay = graph.replay
 
     def wrong_rows(self, expected: torch.Tensor, lens: torch.Tensor) -> torch.Tensor:
         """Replay, and tell which rows were read wrong.
@@ -102,14 +79,6 @@ class FrozenReader:
         columns = min(self.width, expected.shape[1])
         live = torch.arange(columns, device=lens.device) < lens[:, None]  # (rows, columns)
         return ((self.out[:, :columns] != expected[:, :columns]) & live).any(1) | (lens > columns)
-
-    def report(self, expected: torch.Tensor, lens: torch.Tensor) -> list[RowRead]:
-        """Replay, and list for each row what was read and what it holds; arguments as in `wrong_rows`."""
-        self.replay()
-        reads = []
-        for row, (seen, held, n) in enumerate(zip(self.out.tolist(), expected.tolist(), lens.tolist(), strict=True)):
-            reads.append(RowRead(row, tuple(seen[:n]), tuple(held[:n])))
-        return reads
 
 
 class WidthGraphs:

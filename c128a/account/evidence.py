@@ -117,7 +117,7 @@ def frozen(build: Build = build_c128a_topk_metadata) -> Facts:
             starts.add(decode.data_ptr() - buffers[0].data_ptr())
             if case is captured:
                 reader = FrozenReader(C128AMetadata(width, rows, decode.unsqueeze(1), lens, None))
-        right[layout] = [read.right for read in reader.report(wanted, lens)]
+        right[layout] = (~reader.wrong_rows(wanted, lens)).tolist()
     return {"reader": FrozenReader.kind, "right": right, "addresses": len(starts)}
 
 
