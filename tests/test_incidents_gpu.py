@@ -1,5 +1,7 @@
 """Incidents that only a GPU shows: real CUDA graphs, synchronisation, compilation while serving, large offsets."""
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -17,21 +19,17 @@ ROWS = 4
 LENGTHS = (300_000, 32_768, 8_192)
 
 
-def step(builder, seed, max_seq_len, rows=ROWS):
+def step(builder, seed, max_seq_len):
     """Build rows of random requests; their lengths reach up to max_seq_len, so that rows differ in n as well."""
-    generator = torch.Generator().manual_seed(seed)
-    longest = min(max_seq_len, builder.capacity * builder.compress_ratio)
-    lengths = torch.randint(128, longest + 1, (rows,), generator=generator).tolist()
-    batch = batch_of(Case((1,) * rows, tuple(lengths), rows, seed=seed))
-    got = builder.build(batch.positions, batch.query_start_loc, max_seq_len, batch.block_table, batch.slot_mapping)
-    want = reference.decode_rows(
-        batch.positions, 128, batch.token_to_req_indices, batch.block_table, builder.block_size, got.width
-    )
-    return got, want
+    lengths = torch.randint(128, max_seq_len + 1, (ROWS,), generator=torch.Generator().manual_seed(seed)).tolist()
+    case = Case((1,) * ROWS, tuple(lengths), ROWS, seed=seed)
+    of = batch_of(case)
+    got = builder.build(of.positions, of.query_start_loc, max_seq_len, of.block_table, of.slot_mapping)
+    return got, reference.decode_rows(of.positions, 128, of.token_to_req_indices, of.block_table, 2, got.width)
 
 
-def made(layout, model_len=1_048_576):
-    return C128AMetadataBuilder(model_len, 2 * ROWS, layout=layout, max_num_seqs=ROWS)
+def made(layout):
+    return C128AMetadataBuilder(1_048_576, 2 * ROWS, layout=layout, max_num_seqs=ROWS)
 
 
 @pytest.mark.parametrize("max_seq_len", LENGTHS)
@@ -43,24 +41,19 @@ def test_incident_1_a_captured_graph_reads_packed_rows_wrong_from_row_1_on(max_s
     assert wrong == [False, True, True, True]
 
 
-def test_incident_1_pitched_rows_are_right_over_1000_random_replays():
-    builder = made("pitched")
-    reader = FrozenReader(step(builder, 0, 1_048_576)[0])
-    wrong = torch.zeros((), dtype=torch.int64, device="cuda")
-    for seed in range(1, 1001):
-        got, want = step(builder, seed, (*LENGTHS, 1_048_576, 100_000)[seed % 5])
-        wrong += reader.wrong_rows(want, got.decode_topk_lens).sum()
-    assert int(wrong) == 0
-
-
-def test_incident_1_packed_rows_are_right_over_1000_random_replays_of_a_graph_for_each_width():
-    builder = made("packed")
-    graphs = WidthGraphs(builder, ROWS)
-    assert list(graphs.readers) == reachable_widths(8192)
+@pytest.mark.parametrize("layout", ["pitched", "packed"])
+def test_incident_1_rows_are_right_over_1000_random_replays_if_pitched_or_with_a_graph_for_each_width(layout):
+    builder = made(layout)
+    if layout == "packed":
+        graphs = WidthGraphs(builder, ROWS)
+        assert list(graphs.readers) == reachable_widths(8192)
+    else:
+        reader = FrozenReader(step(builder, 1000, 1_048_576)[0])
     wrong = torch.zeros((), dtype=torch.int64, device="cuda")
     for seed in range(1000):
         got, want = step(builder, seed, (*LENGTHS, 1_048_576, 100_000)[seed % 5])
-        wrong += graphs.reader(got).wrong_rows(want, got.decode_topk_lens).sum()
+        used = graphs.reader(got) if layout == "packed" else reader
+        wrong += used.wrong_rows(want, got.decode_topk_lens).sum()
     assert int(wrong) == 0
 
 
@@ -70,16 +63,13 @@ def test_incident_4_no_variant_is_compiled_after_warm_up():
     before = set(loaded_variants())
     assert listed <= before
     stored = torch.arange(900, 900 + 65, device="cuda")
-    for width in reachable_widths(8192):
-        for tokens in (16, 0, 1, 2, 15, 17):
-            for stride in (64, 65):
-                for start in (0, 1):  # an offset slice of positions is not aligned to 16 bytes
-                    positions = stored[start : start + tokens]
-                    table = torch.randint(0, 1000, (17, stride), dtype=torch.int32, device="cuda")
-                    requests = torch.arange(tokens, dtype=torch.int32, device="cuda")
-                    slots = torch.zeros(tokens, dtype=torch.int64, device="cuda")
-                    inputs = (positions, requests, table, slots)
-                    assert_equals_reference(build_c128a_topk_metadata, inputs, tokens, width)
+    # An offset slice of positions, from 1 on, is not aligned to 16 bytes.
+    for width, tokens, stride, start in product(reachable_widths(8192), (16, 0, 1, 2, 15, 17), (64, 65), (0, 1)):
+        positions = stored[start : start + tokens]
+        table = torch.randint(0, 1000, (17, stride), dtype=torch.int32, device="cuda")
+        requests = torch.arange(tokens, dtype=torch.int32, device="cuda")
+        slots = torch.zeros(tokens, dtype=torch.int64, device="cuda")
+        assert_equals_reference(build_c128a_topk_metadata, (positions, requests, table, slots), tokens, width)
     assert set(loaded_variants()) == before
 
 
@@ -91,18 +81,19 @@ def test_the_census_counts_what_tritons_rule_predicts_and_ours_are_those_of_warm
     assert all(count.ours <= warmed for count in measured)
 
 
+CASES = [Case.mixed(count, 8, 2_000, seed=count) for count in (3, 5, 2)]
+
+
 @pytest.mark.parametrize("layout", ["packed", "pitched"])
 def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
     builder = C128AMetadataBuilder(1_048_576, 64, layout=layout, num_speculative_tokens=1)
     builder.warmup()
-    batches = [batch_of(Case.mixed(count, 8, 2_000, seed=count)) for count in (3, 5, 2)]
+    batches = [batch_of(case) for case in CASES]
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for batch in batches:
-            builder.build(
-                batch.positions, batch.query_start_loc, batch.max_seq_len, batch.block_table, batch.slot_mapping
-            )
+        for of in batches:
+            builder.build(of.positions, of.query_start_loc, of.max_seq_len, of.block_table, of.slot_mapping)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
@@ -110,12 +101,12 @@ def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
 def test_the_builder_allocates_nothing_after_construction():
     builder = C128AMetadataBuilder(1_048_576, 64, layout="pitched")
     builder.warmup()
-    batches = [batch_of(Case.mixed(count, 8, 2_000, seed=count)) for count in (3, 5, 2)]
+    batches = [batch_of(case) for case in CASES]
     torch.cuda.synchronize()
     before = torch.cuda.memory_stats()
     for turn in range(1000):
-        batch = batches[turn % 3]
-        builder.build(batch.positions, batch.query_start_loc, batch.max_seq_len, batch.block_table, batch.slot_mapping)
+        of = batches[turn % 3]
+        builder.build(of.positions, of.query_start_loc, of.max_seq_len, of.block_table, of.slot_mapping)
     after = torch.cuda.memory_stats()
     for key in ("allocation.all.allocated", "allocated_bytes.all.current", "reserved_bytes.all.current"):
         assert after[key] == before[key], key
