@@ -25,7 +25,8 @@ Torch-free.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, get_args
+from types import SimpleNamespace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -36,36 +37,25 @@ from c128a.tiles import Tile, tile_shape
 
 Kernel = Literal["row_loop", "tiled"]
 RowKind = Literal["decode", "prefill"]
-State = Literal["live", "pad", "masked"]
-Reason = Literal[
-    "live", "past n", "request outside the table", "table too short", "no block", "past the width", "past the last row"
-]
-CellKind = Literal["id", "pad", "old id", "old pad", "blank"]
-Verdict = Literal["right", "luck", "wrong"]
 
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
-REASONS: tuple[Reason, ...] = get_args(Reason)
-CELL_KINDS: tuple[CellKind, ...] = get_args(CellKind)
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+REASONS = (
+    "live",
+    "past n",
+    "request outside the table",
+    "table too short",
+    "no block",
+    "past the width",
+    "past the last row",
+)
+CELL_KINDS = ("id", "pad", "old id", "old pad", "blank")
+VERDICTS = ("right", "luck", "wrong")
 
 STEP = 1024  # columns a trip of the row loop: what PR #50004 launches
 BLANK = -99  # stands for what neither build wrote
 LIVE, PAST_N, NO_REQUEST, SHORT_TABLE, NO_BLOCK, PAST_WIDTH, PAST_ROWS = range(len(REASONS))
 
 Integers = NDArray[np.int64]
-
-
-class _Walk(NamedTuple):
-    """The way to each of many cells, flat arrays; what the kernel does not look at is any number."""
-
-    token: Integers
-    position: Integers
-    n: Integers
-    request: Integers
-    entry: Integers
-    block: Integers
-    value: Integers
-    reason: Integers
 
 
 def grid(case: Case, kernel: Kernel, *, step: int = STEP, tile: Tile | None = None) -> tuple[int, int]:
@@ -160,9 +150,7 @@ def trace(
         "lane": lane,
         "row": row,
         "column": column,
-        "token": _nullable(walk.token, reason != PAST_ROWS),
-        "position": _nullable(walk.position, reason != PAST_ROWS),
-        "n": _nullable(walk.n, reason != PAST_ROWS),
+        **{name: _nullable(getattr(walk, name), reason != PAST_ROWS) for name in ("token", "position", "n")},
         "request": _nullable(walk.request, backed),
         "entry": _nullable(walk.entry, backed & (reason != NO_REQUEST)),
         "block": _nullable(walk.block, backed & (reason != NO_REQUEST) & (reason != SHORT_TABLE)),
@@ -186,18 +174,19 @@ def _nullable(values: Integers, known: NDArray[Any]) -> Any:
     return pd.arrays.IntegerArray(values.astype(np.int64), ~known)
 
 
-def _walk(case: Case, prefill: NDArray[np.bool_], row: Integers, column: Integers) -> _Walk:
-    """The way to the cells (row, column) of the decode rows, or of the prefill rows where prefill says so."""
+def _walk(case: Case, prefill: NDArray[np.bool_], row: Integers, column: Integers) -> SimpleNamespace:
+    """The way to the cells (row, column) of the decode rows, or of the prefill rows where prefill says so.
+
+    Flat arrays: token, position, n, request, entry, block, value, reason; any number where the kernel does not look.
+    """
     held = row < np.where(prefill, case.prefill_rows.rows, case.decode_rows.rows)
     token = np.where(held, row + prefill * case.num_decode_tokens, 0)
-    position, n = case.positions[token], case.entries[token]
-    decode = held & ~prefill
-    request = np.full_like(token, -1)
+    n, decode = case.entries[token], held & ~prefill
+    request, block = np.full_like(token, -1), np.full_like(token, -1)
     request[decode] = case.token_to_req_indices[token[decode]]
     table, entry = case.block_table, column // case.block_size
     known = decode & (request >= 0) & (request < table.shape[0])
     looked_up = known & (column < n) & (entry < table.shape[1])
-    block = np.full_like(token, -1)
     block[looked_up] = table[request[looked_up], entry[looked_up]]
     reason = np.select(
         [~held, column >= case.width, column >= n, prefill, ~known, ~looked_up, block < 0],
@@ -205,7 +194,8 @@ def _walk(case: Case, prefill: NDArray[np.bool_], row: Integers, column: Integer
         LIVE,
     )
     own = np.where(prefill, column, block * case.block_size + column % case.block_size)
-    return _Walk(token, position, n, request, entry, block, np.where(reason == LIVE, own, -1), reason)
+    found = {"token": token, "position": case.positions[token], "n": n, "request": request, "entry": entry}
+    return SimpleNamespace(**found, block=block, value=np.where(reason == LIVE, own, -1), reason=reason)
 
 
 def _lens(case: Case, token: Integers) -> Integers:
@@ -258,8 +248,7 @@ def memory(before: Case, now: Case, kind: RowKind) -> pd.DataFrame:
     >>> memory(before, now, "decode")[["start", "stop", "kind", "row"]].values.tolist()
     [[0, 64, 'id', 0], [64, 128, 'pad', 0], [128, 192, 'id', 1], [192, 256, 'pad', 1], [256, 512, 'old id', 1]]
     """
-    held = cells(before, now, kind)
-    return _runs(held.reset_index(names="start"), ["kind", "row"])
+    return _runs(cells(before, now, kind).reset_index(names="start"), ["kind", "row"])
 
 
 def reads(before: Case, now: Case, kind: RowKind, row_stride: int) -> pd.DataFrame:
@@ -297,7 +286,7 @@ def reads(before: Case, now: Case, kind: RowKind, row_stride: int) -> pd.DataFra
     return _runs(pd.concat([frame, found], axis=1), ["row", "verdict", "kind", "found_row"])
 
 
-def row_verdicts(taken: pd.DataFrame, rows: int) -> list[Verdict]:
+def row_verdicts(taken: pd.DataFrame, rows: int) -> list[str]:
     """The worst verdict of `reads` on each row; a row without entries is right.
 
     >>> row_verdicts(pd.DataFrame({"row": [1, 1], "verdict": ["luck", "wrong"]}), 2)
@@ -311,7 +300,6 @@ def _runs(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
     """Lines of one cell, in order, gathered where the columns of `same` do not change; `stop` follows `start`."""
     if frame.empty:
         return frame.assign(stop=frame["start"])
-    new = (frame[same] != frame[same].shift()).any(axis=1).to_numpy()
-    first = np.flatnonzero(new)
+    first = np.flatnonzero((frame[same] != frame[same].shift()).any(axis=1))
     last = np.append(first[1:], len(frame)) - 1
     return frame.iloc[first].reset_index(drop=True).assign(stop=frame["start"].to_numpy()[last] + 1)
