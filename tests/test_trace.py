@@ -19,30 +19,19 @@ POISON = 12_345
 
 def buffers_of(case, fill):
     """The decode, lens and prefill buffers of a case, one spare row in each."""
-    rows = case.num_decode_tokens + 1, case.num_tokens - case.num_decode_tokens + 1
-    decode, prefill = (torch.full((count, case.capacity), fill, dtype=torch.int32) for count in rows)
-    return {"decode": decode, "lens": torch.full((rows[0],), fill, dtype=torch.int32), "prefill": prefill}
+    decode, prefill = case.num_decode_tokens + 1, case.num_tokens - case.num_decode_tokens + 1
+    shapes = {"decode": (decode, case.capacity), "lens": (decode,), "prefill": (prefill, case.capacity)}
+    return {name: torch.full(shape, fill, dtype=torch.int32) for name, shape in shapes.items()}
 
 
 def launch(case, name, buffers, *, step=1024, tile=None):
     """One build of a case by the kernel of that name, without the package's own checks and launches."""
     positions, requests, table, slots, *_ = case.tensors()
-    shared = {
-        "decode_ptr": buffers["decode"],
-        "decode_stride": case.decode_rows.row_stride,
-        "lens_ptr": buffers["lens"],
-        "prefill_ptr": buffers["prefill"],
-        "prefill_stride": case.prefill_rows.row_stride,
-        "positions_ptr": positions,
-        "requests_ptr": requests,
-        "table_ptr": table,
-        "slots_ptr": slots,
-        "num_decode": case.num_decode_tokens,
-        "width": case.width,
-        "table_stride": table.stride(0),
-        "table_rows": table.shape[0],
-        "table_cols": table.shape[1],
-    }
+    shared = {f"{kind}_ptr": buffer for kind, buffer in buffers.items()}
+    shared |= {"positions_ptr": positions, "requests_ptr": requests, "table_ptr": table, "slots_ptr": slots}
+    shared |= {"decode_stride": case.decode_rows.row_stride, "prefill_stride": case.prefill_rows.row_stride}
+    shared |= {"num_decode": case.num_decode_tokens, "width": case.width, "table_stride": table.stride(0)}
+    shared |= {"table_rows": table.shape[0], "table_cols": table.shape[1]}
     if name == "row_loop":
         ratio, block = case.compress_ratio, case.block_size
         kernel.row_loop[(case.num_tokens,)](**shared, compress_ratio=ratio, block_size=block, STEP=step)
@@ -142,36 +131,31 @@ def test_one_program_is_a_part_of_the_whole_and_each_cell_is_stored_once(case, n
     assert not stored.duplicated(["kind", "row", "column"]).any()
 
 
-@pytest.mark.parametrize(
-    ("row", "reasons"),
-    [
-        (0, {"request outside the table": 16, "past n": 4}),
-        (1, {"request outside the table": 16, "past n": 4}),
-        (2, {"live": 4, "no block": 2, "table too short": 10, "past n": 4}),
-        (3, {"live": 4, "no block": 2, "table too short": 2, "past n": 12}),
-    ],
-    ids=["request-2-of-2", "request--1", "hole-and-short", "short"],
-)
-def test_a_pad_says_why_it_is_one(row, reasons):
+def test_a_pad_says_why_it_is_one():
     # b = 2: columns 0-1 lie in entry 0, 2-3 in entry 1, 4-5 in entry 2; position 2047 sees 16 entries, 1023 sees 8.
-    lanes = trace(BAD_TABLES, "row_loop", program=row, step=16)
-    found = lanes[(lanes["kind"] == "decode") & (lanes["state"] != "masked")]
-    assert found["reason"].value_counts().to_dict() == reasons
-
-
-def test_the_worked_example_of_position_1000():
-    lanes = trace(Case.of_tokens([1000], [0], [[40, 10, 30, 20]], [5], 1, width=128), "row_loop")
-    assert lanes["value"].head(8).tolist() == [80, 81, 20, 21, 60, 61, 40, -1]
-    assert lanes.iloc[-1][["kind", "value", "offset"]].tolist() == ["lens", 7, 0]
+    lanes = trace(BAD_TABLES, "row_loop", step=16).query("kind == 'decode' and state != 'masked'")
+    assert [reasons.value_counts().to_dict() for _, reasons in lanes.groupby("row")["reason"]] == [
+        {"request outside the table": 16, "past n": 4},  # request 2 of 2
+        {"request outside the table": 16, "past n": 4},  # request -1
+        {"live": 4, "no block": 2, "table too short": 10, "past n": 4},
+        {"live": 4, "no block": 2, "table too short": 2, "past n": 12},
+    ]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [({"kernel": "loop"}, "kernel is 'loop'"), ({"program": 4}, "program is 4"), ({"trip": -1}, "trip is -1")],
+    ("call", "message"),
+    [
+        (lambda: trace(BAD_TABLES, "loop"), "kernel is 'loop'"),
+        (lambda: trace(BAD_TABLES, "row_loop", program=4), "program is 4"),
+        (lambda: trace(BAD_TABLES, "row_loop", trip=-1), "trip is -1"),
+        (lambda: cells(rows_of((1,), 128, model_len=65_536), rows_of((1,), 128), "decode"), "512 before and 8192 now"),
+        (lambda: reads(BAD_TABLES, BAD_TABLES, "decode", -1), "row_stride is -1"),
+    ],
+    ids=["kernel", "program", "trip", "two-capacities", "row-stride"],
 )
-def test_what_the_grid_does_not_have_is_refused(arguments, message):
+def test_what_cannot_be_walked_is_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
-        trace(BAD_TABLES, **{"kernel": "row_loop"} | arguments)
+        call()
 
 
 def rows_of(entries, width, layout="packed", *, model_len=1_048_576, decode=True, first_block=0):
@@ -181,26 +165,24 @@ def rows_of(entries, width, layout="packed", *, model_len=1_048_576, decode=True
     return Case((1,) * count, seqs, count if decode else 0, **fields)
 
 
-def incident_1(rows, layout, first_block):
+@pytest.mark.parametrize(
+    ("layout", "rows", "first_block", "stride", "verdicts"),
+    [
+        ("packed", 2, 100_000, 8192, ["right", "wrong"]),  # of flat offset 8192 the capture's ids are left
+        ("packed", 2, 100_000, 4096, ["right", "right"]),
+        ("pitched", 2, 100_000, 8192, ["right", "right"]),
+        # Row 1 is taken from where row 2 lies now; rows 2 and 3 from what the capture left: ids of the same requests.
+        ("packed", 4, 0, 8192, ["right", "wrong", "luck", "luck"]),
+    ],
+    ids=["packed", "packed-its-own-stride", "pitched", "packed-same-requests"],
+)
+def test_incident_1_a_reader_of_the_captured_stride_finds_only_row_0_of_packed_rows(
+    layout, rows, first_block, stride, verdicts
+):
     """Captured at 1,048,576 tokens (width 8192), replayed at 300,000 (width 4096)."""
-    before, now = (8192, 4505, 6553, 5734)[:rows], (937, 2109, 1523, 2343)[:rows]
-    return rows_of(before, 8192, layout), rows_of(now, 4096, layout, first_block=first_block)
-
-
-def test_a_reader_of_the_captured_stride_finds_only_row_0_of_packed_rows():
-    before, now = incident_1(2, "packed", 100_000)
-    # Flat offset 8192 would be row 2 of the new layout; with two rows it holds what the capture left.
-    assert cells(before, now, "decode").loc[8192, "kind"] == "old id"
-    assert row_verdicts(reads(before, now, "decode", 8192), 2) == ["right", "wrong"]
-    assert row_verdicts(reads(before, now, "decode", 4096), 2) == ["right", "right"]
-    pitched = incident_1(2, "pitched", 100_000)
-    assert row_verdicts(reads(*pitched, "decode", 8192), 2) == ["right", "right"]
-
-
-def test_old_ids_of_the_same_requests_can_make_a_wrong_row_come_out_right():
-    # Row 1 is taken from where row 2 lies now; rows 2 and 3 from what the capture left, which is the same entries.
-    before, now = incident_1(4, "packed", 0)
-    assert row_verdicts(reads(before, now, "decode", 8192), 4) == ["right", "wrong", "luck", "luck"]
+    before = rows_of((8192, 4505, 6553, 5734)[:rows], 8192, layout)
+    now = rows_of((937, 2109, 1523, 2343)[:rows], 4096, layout, first_block=first_block)
+    assert row_verdicts(reads(before, now, "decode", stride), rows) == verdicts
 
 
 def test_pitched_rows_keep_their_place_and_old_columns():
@@ -223,11 +205,6 @@ def test_prefill_rows_hold_the_identity_so_another_row_serves_as_far_as_its_ids_
 def test_a_reader_takes_nothing_of_a_padded_token():
     now = replace(rows_of((2, 4), 128), given_slots=(-1, 0))
     assert reads(now, now, "decode", 128)["row"].tolist() == [1]
-
-
-def test_buffers_of_two_capacities_are_refused():
-    with pytest.raises(ValueError, match="capacity is 512 before and 8192 now"):
-        cells(rows_of((1,), 128, model_len=65_536), rows_of((1,), 128), "decode")
 
 
 @st.composite
