@@ -15,7 +15,7 @@ TORCH_FREE = [
     "c128a.bench.records",
     "c128a.account.claims",
     "c128a.census",
-    "c128a.deployment",
+    "c128a.deployment.__main__",
     "c128a.integrations.vllm",
 ]
 

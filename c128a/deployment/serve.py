@@ -16,14 +16,14 @@ to wait. A value comes back only where it was understood, for any other may be a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shlex
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise, zip_longest
+from typing import Any, NamedTuple
 
-from c128a.deployment.findings import Graph
+from c128a.deployment.findings import Graph, Model
 from c128a.deployment.releases import METHODS
 
 LIMIT = 65_536  # bytes of a paste: more than any command, and read at once
@@ -31,14 +31,11 @@ NODES = 20_000  # parts of a document; an alias in YAML can stand for many
 
 SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # A graph matters here when it holds the decode attention: vLLM's modes and levels, by what they do to a decode step.
-MODES: dict[str, Graph] = {
-    "NONE": "eager",
-    "PIECEWISE": "piecewise",
-    "FULL": "full",
-    "FULL_DECODE_ONLY": "full",
-    "FULL_AND_PIECEWISE": "full",
+FULL = ("FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE")
+MODES: dict[str, dict[str, Graph]] = {
+    "cudagraph_mode =": {"NONE": "eager", "PIECEWISE": "piecewise", **dict.fromkeys(FULL, "full")},
+    "-O": {"0": "eager", "1": "piecewise", "2": "full", "3": "full"},
 }
-LEVELS: dict[str, Graph] = {"0": "eager", "1": "piecewise", "2": "full", "3": "full"}
 
 NUMBERS = {
     "--max-model-len": "max_model_len",
@@ -75,7 +72,7 @@ FLAG = re.compile(
     r"--(enable|disable|no|use|trust|skip|return|interleave|specialize|fully|exclude|shuffle)-[a-z0-9-]+|-dp[hem]|-ep|"
     r"--(allow-(credentials|deprecated-quantization)|headless|grpc|async-scheduling|numa-bind|dcp-q-replicate|"
     r"sleep-mode-offload-cudagraph|checkpoint-prepare-on-startup|data-parallel-[a-z-]*lb|ray-workers-use-nsight|"
-    r"kv-sharing-fast-prefill|swa-bounded-replay|language-model-only|mm-encoder-only|mm-device-do-normalize|monokernel|"
+    r"kv-sharing-fast-prefill|swa-bounded-replay|enforce-eager|language-model-only|mm-encoder-only|mm-device-do-normalize|monokernel|"
     r"kv-cache-metrics|cudagraph-metrics|jit-monitor-verbose|long-prefill-token-threshold-adaptive|tokens-only|"
     r"scheduler-reserve-full-isl|aggregate-engine-logging|fail-on-environ-validation|log-error-stack)"
 )
@@ -91,7 +88,14 @@ VALUED = re.compile(
     r"--(config-format|convert|cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|"
     r"hf-token|port|quantization|runner|seed|tokenizer|uds)"
 )
-OTHER_MODELS = re.compile(r"llama|qwen|mistral|mixtral|gemma|gpt-oss|glm|kimi|minimax|deepseek[-_]?(v[123]|r1)", re.I)
+# The first that fits names the model; of another one only the last part of the path speaks.
+MODEL_NAMES: dict[Model, str] = {
+    "V4.1": r"deepseek[-_]?v4[._]?1(?![0-9kmb])",
+    "V4": r"deepseek[-_]?v4([-_](pro|flash|base|dspark|fp8|nvfp4))*",
+    "other": r"(llama|qwen|mistral|mixtral|gemma|gpt-oss|glm|kimi|minimax|deepseek[-_]?(v[123]|r1))(?=[^/]*/*$)",
+}
+PROGRAM = re.compile(r"(^|[/=])vllm$")
+MODULE = re.compile(r"\bvllm[./]entrypoints[./](openai[./]api_server|cli[./]main)(\.py)?$")
 
 
 @dataclass(frozen=True)
@@ -233,17 +237,30 @@ def _variable(text: str) -> bool:
     return "$" in text or "{{" in text
 
 
+def _parsed(text: str) -> Any:
+    """A JSON value, or the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class Option(NamedTuple):
+    """One option as it was given; of a document `part` is the list of words, or the command, that it stands in."""
+
+    value: str | None
+    typed: str
+    part: int
+
+
 class _Reader:
     """The state of one reading: options are collected first and understood afterwards, for the last one wins."""
 
     def __init__(self, document: bool) -> None:
         self.document = document
-        self.options: dict[str, str | None] = {}  # name -> value, None where it has none
-        self.typed: dict[str, str] = {}  # name -> as it was written
-        self.dotted: dict[str, dict[str, str]] = {}  # JSON option -> key -> value, where it is given key by key
+        self.part = 0
+        self.options: dict[str, Option] = {}  # by name, by "name.key" where one key of an object is given
         self.variables: dict[str, str] = {}
-        self.part = 0  # of a document: a list of words, or a command
-        self.parts: dict[str, int] = {}  # option -> the part that gave it
         self.model = ""
         self.nameless = 0  # words that are no option and no value of one
         self.values: dict[str, Any] = {}
@@ -254,54 +271,48 @@ class _Reader:
 
     def find(self, words: list[str]) -> None:
         """Find the serve command among the words and collect its options."""
-        spans = []
-        for at, word in enumerate(words):
-            serve = words[at + 1 : at + 2] == ["serve"]
-            module = re.search(r"\bvllm[./]entrypoints[./](openai[./]api_server|cli[./]main)(\.py)?$", word)
-            if module or (serve and re.search(r"(^|[/=])vllm$", word)):
-                spans.append((at, at + 1 + serve))
+        commands = [at for at, word in enumerate(words) if MODULE.search(word)]
+        commands += [at for at, two in enumerate(pairwise(words)) if two[1] == "serve" and PROGRAM.search(two[0])]
         images = [at for at, word in enumerate(words) if re.match(r"[\w./:-]*\bvllm-openai(:|@|$)", word)]
         if images and (tag := re.search(r":v?(\d+\.\d+\.\d+)", words[images[0]])):
             self.put("release", tag[1], f"vllm-openai:v{tag[1]}")
-        bare = not spans and (self.document or (words and words[0].startswith("-")))
-        if not spans and not bare:
-            spans = [(at, at + 1) for at in images]
-        if len(spans) > 1:
-            raise ValueError(f"the text holds {len(spans)} serve commands; give one of them")
-        first, start = spans[0] if spans else (0, 0)
-        ends = (at for at, word in enumerate(words) if at >= start and word and not word.strip(";&|()"))
+        bare = not commands and (self.document or (words[:1] and words[0].startswith("-")))
+        commands = commands or ([] if bare else images)
+        if len(commands) > 1:
+            raise ValueError(f"the text holds {len(commands)} serve commands; give one of them")
+        first = commands[0] if commands else 0
+        start = first + len(commands) + (words[first + 1 : first + 2] == ["serve"])
+        ends = (at for at in range(start, len(words)) if words[at] and not words[at].strip(";&|()"))
         end = next(ends, len(words))
         inside, outside = words[start:end], words[:first] + words[end:]
         if self.document:  # a list of arguments may stand before the command
             inside, outside = words[:first] + words[start:], []
-        if spans or bare:
+        if commands or bare:
             self.collect(inside)
-        if not spans and not {*self.options, *self.dotted} & READ:
+        if not commands and not any(name.partition(".")[0] in READ for name in self.options):
             raise ValueError("this is no vllm serve command")
-        for word, following in zip(outside, [*outside, ""][1:], strict=True):
+        for word in outside:
             name = word.partition("=")[0].replace("_", "-")
             if name in READ:
                 self.unread[name] = FOREIGN.get(name, "it stands outside of the serve command")
             elif word in ("source", "."):
                 self.unread["source"] = "a file of commands that is not here"
             else:
-                self.assign(following if word in ("-e", "--env") else word)
+                self.assign(word)
 
     def collect(self, words: list[str]) -> None:
         """Take the options of a command, each with its value; the first other word is the model."""
-        at = 0
-        while at < len(words):
-            word, following = words[at], words[at + 1] if at + 1 < len(words) else ""
-            at += 1
+        rest = iter(zip_longest(words, words[1:], fillvalue=""))
+        for word, following in rest:
             if self.document and not word.strip(";&|()"):
                 self.part += 1
-            elif word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
-                self.assign(following)
-                at += 1
-            elif self.assign(word):
+            elif word and not word.strip("<>&|"):  # a redirection goes to a file
+                next(rest, None)
+            elif word in ("-e", "--env") or self.assign(word):
                 continue
             elif re.match(r"[-\u2010-\u2015\u2212]+\D", word):  # a pasted dash may be a longer one
-                at += self.option(word, following)
+                if self.option(word, following):
+                    next(rest, None)
             elif re.search(r"deepseek[-_]?v4", word, re.I) or not (
                 self.model or self.document or (_variable(word) and "model" not in word.lower())
             ):
@@ -318,56 +329,51 @@ class _Reader:
             self.variables[found[1]] = found[2]
         return found is not None
 
-    def option(self, word: str, following: str) -> int:
-        """Take one option; return how many of the words after it are its value."""
+    def option(self, word: str, following: str) -> bool:
+        """Take one option; return whether the word after it is its value."""
         typed, given, value = re.sub(r"^-O(?=\d$)", "-O=", word).partition("=")
         typed, _, key = typed.partition(".")
-        name = ALIASES.get(typed, typed.replace("_", "-") if typed.startswith("--") else typed)
-        flag = name in ("--enforce-eager", "--disable-sliding-window") or FLAG.fullmatch(name)
-        short = name not in READ and any(option.startswith(name) for option in READ)  # vLLM takes abbreviations
-        if short or not (flag or name in READ or VALUED.fullmatch(name)):
-            if not (self.document and re.fullmatch(r"-[a-z]*c", name)):  # bash -c
-                shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
-                self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
-            return 0
-        takes = not flag and not given and re.match(r"[^-;]|-\d+$", following) is not None
-        found = value if given else following if takes else None
-        if key and name in OBJECTS:
-            self.dotted.setdefault(name, {})[key] = found or ""
-        elif key and name in READ:
+        name = ALIASES.get(typed, typed.replace("_", "-"))
+        flag = FLAG.fullmatch(name)
+        if name not in READ:
+            short = any(option.startswith(name) for option in READ)  # vLLM takes abbreviations
+            if short or not (flag or VALUED.fullmatch(name)):
+                if not (self.document and re.fullmatch(r"-[a-z]*c", name)):  # bash -c
+                    shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
+                    self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
+                return False
+        elif key and name not in OBJECTS:
             self.unread[name] = "it takes no keys"
-        else:
-            name = "--enforce-eager" if name == "--no-enforce-eager" else name
-            if self.options.get(name, found) != found and self.parts[name] != self.part:
-                self.unread[f"{name} again"] = "two commands of the document give it another value"
-            self.options[name], self.typed[name], self.parts[name] = found, typed, self.part
-        return int(takes)
+        takes = not flag and not given and re.match(r"[^-;]|-\d+$", following) is not None
+        found = Option(value if given else following if takes else None, typed, self.part)
+        name = f"{name}.{key}" if key and name in OBJECTS else name.replace("--no-enforce", "--enforce")
+        before = self.options.get(name, found)
+        if before.value != found.value and before.part != found.part:
+            self.unread[f"{name} again"] = "two commands of the document give it another value"
+        self.options[name] = found
+        return takes
 
     def settle(self) -> ServeLine:
         """Understand what was collected."""
         self.settle_model()
-        for name in NUMBERS:
-            if name in self.options:
-                self.settle_number(name)
+        self.settle_numbers()
         self.settle_speculation()
         self.settle_graph()
         self.settle_backend()
-        for name, value in self.options.items():
-            if name not in READ or (name in SHARDED and value == "1"):
-                self.not_read.append(self.typed[name])
+        for name, option in self.options.items():
+            if name.partition(".")[0] not in READ or (name in SHARDED and option.value == "1"):
+                self.not_read.append(option.typed)
             elif name in FOREIGN:
                 self.unread[name] = FOREIGN[name]
-        for name, text in self.variables.items():
-            self.settle_variable(name, text)
+        self.settle_variables()
         if self.nameless:
             self.not_read.append(f"words that belong to no option: {self.nameless}")
-        assumed = {}
-        if "max_num_seqs" not in {*self.values, *self.unread}:
+        said, assumed = {*self.values, *self.unread}, {}
+        if "max_num_seqs" not in said:
             assumed["max_num_seqs"] = 1024
-            self.notes.append(
-                "No --max-num-seqs: vLLM takes 1,024 on cards of 70 GiB or more, A100 left out, 256 on others."
-            )
-        if "consumer" not in {*self.values, *self.unread}:
+            defaults = "1,024 on cards of 70 GiB or more, A100 left out, 256 on others"
+            self.notes.append(f"No --max-num-seqs: vLLM takes {defaults}.")
+        if "consumer" not in said:
             self.notes.append("The line names no card: FlashMLA is taken to read the rows; on SM120 FlashInfer does.")
         return ServeLine(self.values, self.sources, assumed, tuple(self.not_read), self.unread, tuple(self.notes))
 
@@ -375,47 +381,41 @@ class _Reader:
         self.values[argument], self.sources[argument] = value, words
 
     def settle_model(self) -> None:
-        word = self.options.get("--model") or self.model
-        if found := re.search(r"deepseek[-_]?v4[._]?1(?![0-9kmb])", word, re.I):
-            self.put("model", "V4.1", found[0])
-        elif found := re.search(r"deepseek[-_]?v4([-_](pro|flash|base|dspark|fp8|nvfp4))*", word, re.I):
-            self.put("model", "V4", found[0])
-        elif found := OTHER_MODELS.search(word.rstrip("/").rpartition("/")[2]):
-            self.put("model", "other", found[0])
-        else:
-            self.notes.append("The name of the model says nothing here: it is taken for a DeepSeek-V4.")
+        given = self.options.get("--model")
+        word = (given.value if given else None) or self.model
+        for model, pattern in MODEL_NAMES.items():
+            if found := re.search(pattern, word, re.I):
+                self.put("model", model, found[0])
+                return
+        self.notes.append("The name of the model says nothing here: it is taken for a DeepSeek-V4.")
 
-    def settle_number(self, name: str) -> None:
-        argument, value, typed = NUMBERS[name], self.options[name], self.typed[name]
-        if value is None:
-            raise ValueError(f"{typed} has no value")
-        if _variable(value):
-            self.unread[argument] = f"{typed} is a variable"
-        elif name == "--max-model-len" and value.strip().lower() in ("auto", "-1"):
-            self.unread[argument] = f"{typed} {value.strip()}: fitted to the memory at start-up; vLLM's log names it"
-        else:
-            human = name in ("--max-model-len", "--max-num-batched-tokens")
-            self.put(argument, _number(typed, value, human=human), f"{typed} {value.strip()}")
+    def settle_numbers(self) -> None:
+        for name, argument in NUMBERS.items():
+            if name not in self.options:
+                continue
+            value, typed, _ = self.options[name]
+            if value is None:
+                raise ValueError(f"{typed} has no value")
+            if _variable(value):
+                self.unread[argument] = f"{typed} is a variable"
+            elif name == "--max-model-len" and value.strip().lower() in ("auto", "-1"):
+                self.unread[argument] = f"{typed} {value.strip()}: fitted to the memory at start; vLLM's log names it"
+            else:
+                human = name in ("--max-model-len", "--max-num-batched-tokens")
+                self.put(argument, _number(typed, value, human=human), f"{typed} {value.strip()}")
 
     def object(self, name: str, *read: str) -> dict[str, Any]:
         """The object of a JSON option. The other keys of it are listed, without their values."""
-        config: Any = {}
-        if name in self.dotted:  # vLLM lets the keys replace the object
-            for key, text in self.dotted[name].items():
-                config[key] = text
-                with contextlib.suppress(ValueError):
-                    config[key] = json.loads(text)
-        elif name in self.options:
-            value = self.options[name] or ""
-            try:
-                config = json.loads(value)
-            except ValueError:
-                config = None
-            if config is None and _variable(value):
-                self.unread[name] = "it is a variable, or holds one"
-                return {}
-            if not isinstance(config, dict):
-                raise ValueError(f"{self.typed[name]} has no value that is a JSON object")
+        prefix = f"{name}."
+        keys = {full.removeprefix(prefix): one.value for full, one in self.options.items() if full.startswith(prefix)}
+        config: Any = {key: _parsed(text or "") for key, text in keys.items()}
+        if not keys and name in self.options:  # vLLM lets the keys replace the object
+            config = _parsed(self.options[name].value or "")
+        if isinstance(config, str) and _variable(config):
+            self.unread[name] = "it is a variable, or holds one"
+            return {}
+        if not isinstance(config, dict):
+            raise ValueError(f"{self.options[name].typed} has no value that is a JSON object")
         config = {key.replace("-", "_"): value for key, value in config.items()}
         for key in config:
             top = key.partition(".")[0].rstrip("+")
@@ -428,8 +428,8 @@ class _Reader:
 
     def settle_speculation(self) -> None:
         config = self.object("--speculative-config", *SPECULATION.values(), "enable_adaptive_verification")
-        given = {key: self.options[name] for name, key in SPECULATION.items() if name in self.options}
-        config = {**config, **given}
+        given = {key: self.options[name].value for name, key in SPECULATION.items() if name in self.options}
+        config |= given
         if not config:
             return
         count, method = config.get("num_speculative_tokens"), config.get("method")
@@ -448,13 +448,12 @@ class _Reader:
             self.notes.append("Adaptive verification: the host's request boundaries are right in their total only.")
 
     def settle_graph(self) -> None:
-        words, known = "cudagraph_mode =", MODES
-        value = self.object("--compilation-config", "cudagraph_mode").get("cudagraph_mode")
+        words, value = "cudagraph_mode =", self.object("--compilation-config", "cudagraph_mode").get("cudagraph_mode")
         if value is None and "--optimization-level" in self.options:  # the level only sets what was not said
-            words, known, value = "-O", LEVELS, self.options["--optimization-level"] or ""
-        eager = self.typed.get("--enforce-eager", "")
-        if eager.replace("_", "-") == "--enforce-eager":  # and not --no-enforce-eager after it
-            self.put("graph", "eager", eager)
+            words, value = "-O", self.options["--optimization-level"].value or ""
+        eager, known = self.options.get("--enforce-eager"), MODES[words]
+        if eager and "no" not in eager.typed:
+            self.put("graph", "eager", eager.typed)
         elif value is not None and _variable(str(value)):
             self.unread["graph"] = "the mode of the graphs is a variable"
         elif value is not None and str(value).upper() not in known:
@@ -464,7 +463,8 @@ class _Reader:
 
     def settle_backend(self) -> None:
         config = self.object("--attention-config", "backend")
-        backend = str(self.options.get("--attention-backend", config.get("backend", "auto"))).upper()
+        given = self.options.get("--attention-backend")
+        backend = str(given.value if given else config.get("backend", "auto")).upper()
         if backend == "FLASHMLA_SPARSE_DSV4":
             self.put("consumer", "flashmla_sm90", f"--attention-backend {backend}")
         elif backend == "FLASHINFER_MLA_SPARSE_DSV4":
@@ -472,15 +472,16 @@ class _Reader:
         elif backend != "AUTO":
             self.unread["consumer"] = "no attention backend of vLLM that is described here has this name"
 
-    def settle_variable(self, name: str, value: str) -> None:
-        value = value.strip()
-        if name == "VLLM_BATCH_INVARIANT" and value in ("0", "1"):
-            self.put("batch_invariant", value == "1", f"{name}={value}")
-        elif name == "VLLM_BATCH_INVARIANT":
-            self.unread["batch_invariant"] = f"{name} is neither 0 nor 1"
-        elif name == "VLLM_USE_V2_MODEL_RUNNER" and value != "1":
-            self.unread[name] = "the older model runner splits decode from prefill in another way"
-        elif name == "C128A_VLLM" and value != "0":
-            self.unread[name] = "the stand-in takes the builder's place; check it by its layout and policy"
-        else:
-            self.not_read.append(name)
+    def settle_variables(self) -> None:
+        for name, value in self.variables.items():
+            value = value.strip()
+            if name == "VLLM_BATCH_INVARIANT" and value in ("0", "1"):
+                self.put("batch_invariant", value == "1", f"{name}={value}")
+            elif name == "VLLM_BATCH_INVARIANT":
+                self.unread["batch_invariant"] = f"{name} is neither 0 nor 1"
+            elif name == "VLLM_USE_V2_MODEL_RUNNER" and value != "1":
+                self.unread[name] = "the older model runner splits decode from prefill in another way"
+            elif name == "C128A_VLLM" and value != "0":
+                self.unread[name] = "the stand-in takes the builder's place; check it by its layout and policy"
+            else:
+                self.not_read.append(name)

@@ -14,6 +14,7 @@ from c128a.deployment.findings import CATALOGUE, CONSUMERS, GRAPHS, SEVERITIES
 MIB = 2**20
 OURS = {"layout": "pitched", "policy": "pow2"}
 PACKED = {"layout": "packed", "policy": "pow2"}
+SHORT = {"max_model_len": 33_792}  # a capacity of 384, which is no power of two
 SM120, SM100 = {"consumer": "flashinfer_sm120"}, {"consumer": "flashmla_sm100"}
 
 
@@ -60,18 +61,17 @@ FINDINGS = [
     (of("0.30.0", max_num_batched_tokens=262_144), "large-offsets", None),
     (of("0.30.0", max_num_batched_tokens=262_145), "large-offsets", "danger", "row 262,144"),
     ({**OURS, "max_num_batched_tokens": 262_145}, "large-offsets", None),
-    (
-        of("0.30.0", max_model_len=33_792, warmup_widths=[128, 256, 512]),
-        "uncovered-widths",
-        "warning",
-        "up: 384.",
-        "128, 256, 384",
-    ),
-    (of("0.30.0", max_model_len=33_792, warmup_widths=[384, 256, 128]), "uncovered-widths", None),
+    (of("0.30.0", **SHORT, warmup_widths=[128, 256, 512]), "uncovered-widths", "warning", "up: 384.", "128, 256, 384"),
+    (of("0.30.0", **SHORT, warmup_widths=[384, 256, 128]), "uncovered-widths", None),
     (of("0.30.0", max_model_len=33_792), "capacity-not-power-of-two", "info", "384"),
     (of("0.30.0"), "capacity-not-power-of-two", None),
     (of("0.30.0", batch_invariant=True), "depends-on-the-batch", "warning"),
     (of("0.28.0", batch_invariant=True), "depends-on-the-batch", None),
+    (of("0.28.0", **SM120), "stale-columns", None),  # rows without gaps
+    (of("0.29.0", max_model_len=16_384, **SM120), "stale-columns", None),
+    ({**PACKED, **SM120, "graph": "eager"}, "stale-columns", None),
+    (of("0.27.1", model="V4.1"), "no-c128a-layers", "info", "DeepSeek-V4.1"),
+    (of("0.27.1", model="other"), "no-c128a-layers", "info", "This model"),
 ]
 INCIDENTS = {"moving-rows": 1, "capacity-too-small": 3, "compiles-while-serving": 4, "default-width": 6,
              "decode-prefill-split": 10, "stale-columns": 11, "large-offsets": 12, "uncovered-widths": 15}  # fmt: skip
@@ -83,8 +83,11 @@ def graver(found):
 
 @pytest.mark.parametrize(("settings", "code", "severity", "said"), [(*row[:3], row[3:]) for row in FINDINGS], ids=str)
 def test_what_is_found_and_what_is_left_alone(settings, code, severity, said):
-    found = [finding for finding in check(**settings).findings if finding.code == code]
+    answer, grave = check(**settings), severity in ("danger", "warning")
+    assert (answer.verdict, graver(answer)) == ((severity, [code]) if grave else ("safe", []))  # and nothing else
+    found = [finding for finding in answer.findings if finding.code == code]
     assert [finding.severity for finding in found] == [severity] * (severity is not None)
+    assert code != "no-c128a-layers" or len(answer.findings) == 1  # nothing else applies to such a model
     for finding in found:
         assert finding.incident == INCIDENTS.get(code, finding.incident)
         assert all(words in finding.why + finding.setting for words in said)
@@ -106,48 +109,6 @@ def test_released_rows_on_sm120_are_contiguous_and_their_stale_lanes_are_read_up
     found = check(release=release, graph=graph, **SM120)
     severities = {finding.code: finding.severity for finding in found.findings}
     assert severities["stale-columns"] == severity and "rows-not-contiguous" not in severities
-
-
-@pytest.mark.parametrize(
-    ("settings", "graver_codes"),
-    [
-        (of("0.28.0", **SM120), []),  # rows without gaps
-        (of("0.29.0", max_model_len=16_384, **SM120), []),
-        ({**PACKED, **SM120, "graph": "eager"}, []),
-        (of("0.30.0", capacity=7680, max_model_len=983_167), []),
-        (of("0.30.0", max_num_batched_tokens=262_144), []),
-        (of("0.30.0", max_model_len=33_792, warmup_widths=[384, 256, 128]), []),
-        (of("0.30.0", max_model_len=33_792, warmup_widths=[128, 256, 512]), ["uncovered-widths"]),
-        (of("0.30.0", consumer="other"), ["stale-columns"]),
-        (of("0.27.1", max_num_seqs=1), ["one-row"]),
-        (of("0.27.1", model="V4.1"), []),
-        (of("0.27.1", model="other"), []),
-        ({**OURS, **SM120, "max_num_seqs": 65, "graph": "eager"}, ["rows-not-contiguous"]),
-    ],
-    ids=str,
-)
-def test_the_verdict_is_the_gravest_finding_and_nothing_else_is_found(settings, graver_codes):
-    found = check(**settings)
-    assert graver(found) == graver_codes
-    assert found.verdict == (found.findings[0].severity if graver_codes else "safe")
-
-
-def test_nothing_applies_to_a_model_without_c128a_layers():
-    assert [finding.code for finding in check(release="0.27.1", model="V4.1").findings] == ["no-c128a-layers"]
-
-
-@pytest.mark.parametrize(
-    ("max_model_len", "widths"),
-    [
-        (33_792, [128, 256, 384]),
-        (20_000, [128, 256]),
-        (16_512, [128, 256]),
-        (4096, [128]),
-        (200_000, [128, 256, 512, 1024, 1664]),
-    ],
-)
-def test_reachable_widths(max_model_len, widths):
-    assert check(max_model_len, release="0.30.0").widths == widths
 
 
 def test_what_to_warm_up_follows_the_release():
@@ -188,6 +149,7 @@ def test_the_recipe_of_v4_pro_on_hopper():
     found = check(200_000, 8192, 16, num_speculative_tokens=1, speculative_method="mtp", release="0.34.0")
     # ⌈200,000 / 128⌉ = 1,563 → 1,664 columns; 16 × 2 rows; 31 × 1,664 × 4 + 8,192 × 1,664 × 4 + 2 × 128 bytes
     assert (found.capacity, found.setup.decode_rows, found.setup.table_blocks) == (1664, 32, 782)
+    assert found.widths == [128, 256, 512, 1024, 1664]
     assert (found.reserved_bytes, found.released_bytes) == (54_732_544, 109_117_440)
 
 

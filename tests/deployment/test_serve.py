@@ -13,13 +13,8 @@ MODEL = "vllm serve deepseek-ai/DeepSeek-V4-Pro"
 
 
 def test_human_readable_numbers_are_decimal_in_small_letters_and_binary_in_capitals():
-    assert [human_int(text) for text in ("1048576", " 8192 ", "1M", "128K", "2G")] == [
-        2**20,
-        2**13,
-        2**20,
-        2**17,
-        2**31,
-    ]
+    binary = [human_int(text) for text in ("1048576", " 8192 ", "1M", "128K", "2G")]
+    assert binary == [2**20, 2**13, 2**20, 2**17, 2**31]
     assert [human_int(text) for text in ("1m", "128k", "25.6k")] == [1_000_000, 128_000, 25_600]
 
 
