@@ -369,6 +369,7 @@ def _need(what: str, frame: pd.DataFrame | None, *columns: str, **optional: Any)
 
 
 def _where(chosen: np.ndarray, rows: Columns) -> Columns:
+    """The rows for which `chosen` is true."""
     return {name: values[chosen] for name, values in rows.items()}
 
 
@@ -441,14 +442,14 @@ def bands(
     roof, floor = 0.06 if signs is None else 0.38, 0.94 if notes is None else 0.64  # of the marks, in their lane
     y.centres = [top + (roof + floor) / 2 for top in y.top.values()]  # names stand beside the marks, not the lane
 
-    hair = (high - low) / 120
-
     def put(what: str, frame: pd.DataFrame | None, need: str, top: float, bottom: float, **optional: Any) -> Any:
         """The rows with places: from `top` below that of their lane to `bottom` in the last lane that they cover."""
         rows = _need(f"bands: {what}", frame, "lane", *need.split(), group="", lanes=1, **optional)
         if rows is None:
             return None
-        starts, stops = (rows["start"], rows["stop"]) if "start" in need else (rows["at"], rows["at"] + hair)
+        starts, stops = (
+            (rows["start"], rows["stop"]) if "start" in need else (rows["at"], rows["at"] + (high - low) / 120)
+        )
         tops = y.tops(rows)
         ends = {"y": tops + top, "y2": tops + rows["lanes"] - 1 + bottom}
         return {**rows, "x": starts.astype(float), "x2": stops.astype(float), **ends}
@@ -466,8 +467,7 @@ def bands(
     rim = {} if canvas else {"stroke": theme.PAPER, "strokeWidth": 0.8}
     drawing.add("marks", rows, "rect", fill, **rim, **({"tooltip": {"expr": tip}} if tip else {}))
     drawing.clicked()
-    upright = drawing.place(x="x", y="y", y2="y2")
-    rows = put("rules", rules, "at", 0, 1)
+    rows, upright = put("rules", rules, "at", 0, 1), drawing.place(x="x", y="y", y2="y2")
     drawing.add("rules", rows, "rule", upright, color=theme.INK, strokeDash=[2, 2], aria=False)
     rows = put("cuts", cuts, "at", 0.08, 0.92)
     drawing.add("cuts", rows, "rect", color="#FFFFFF", stroke="#000000", strokeWidth=1)
@@ -583,11 +583,13 @@ def points(
         return _Scale(axis, values + ends if name == along else values)
 
     drawing = _Drawing("points", scale("x", x_axis, x), scale("y", y_axis, y), **look)
-    at, kind = {"x": x, "y": y}, {series or "series": ""}
-    every, lively = drawing.take("rows", rows, at=at, **kind), drawing.take("live", live, at=at, **kind)
-    measured = {"points": every} | ({"live": lively} if lively else {})
-    for part in measured.values():
-        part["series"] = part[series or "series"]
+    at = {"x": x, "y": y}
+    measured: dict[str, Columns] = {}
+    for name, frame in {"rows": rows, "live": live}.items():
+        if frame is not None:
+            part = measured[name] = drawing.take(name, frame, at=at)
+            part["series"] = part[series] if series else np.full(len(frame), "")
+    every = measured["rows"]
     look_of = drawing.styled([kind for part in measured.values() for kind in part["series"]], drawing.styles)
     colour = drawing.signs(look_of, "series", color="colour")
     drawing.rule(rules, theme.GREY, along)

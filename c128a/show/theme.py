@@ -61,27 +61,21 @@ LANES = {  # state of a lane
     "masked": Style(GREY, ink=INK, height=0.14),
 }
 
-POLICY_NAME = {"fixed": "fixed", "pow2": "power of two", "aligned": "multiple of 128"}
-POLICIES = {
-    "fixed": Style(GREY, "square", (6, 4), ink="#000000"),
-    "power of two": Style(BLUE),
-    "multiple of 128": Style(ORANGE, "diamond", (2, 3), ink="#000000"),
+# Name of a width policy and its style; the same for a builder or a floor.
+_POLICY = {
+    "fixed": ("fixed", Style(GREY, "square", (6, 4), ink="#000000")),
+    "pow2": ("power of two", Style(BLUE)),
+    "aligned": ("multiple of 128", Style(ORANGE, "diamond", (2, 3), ink="#000000")),
 }
-
-KERNEL_NAME = {
-    "row_loop_fixed": "row loop, fixed width",
-    "row_loop": "row loop, adaptive width",
-    "tiled": "tiles, adaptive width",
-    "fill": "fill of the same bytes (floor)",
-    "empty": "empty kernel (floor)",
+_KERNEL = {
+    "row_loop_fixed": ("row loop, fixed width", Style(GREY, "square", ink="#000000")),
+    "row_loop": ("row loop, adaptive width", Style(BLUE)),
+    "tiled": ("tiles, adaptive width", Style(GREEN, "diamond", ink="#000000")),
+    "fill": ("fill of the same bytes (floor)", Style(PURPLE, "triangle-down", ink="#000000")),
+    "empty": ("empty kernel (floor)", Style(ORANGE, "stroke", (5, 4), ink="#000000")),
 }
-KERNELS = {
-    "row loop, fixed width": Style(GREY, "square", ink="#000000"),
-    "row loop, adaptive width": Style(BLUE, "circle"),
-    "tiles, adaptive width": Style(GREEN, "diamond", ink="#000000"),
-    "fill of the same bytes (floor)": Style(PURPLE, "triangle-down", ink="#000000"),
-    "empty kernel (floor)": Style(ORANGE, "stroke", (5, 4), ink="#000000"),
-}
+POLICY_NAME, POLICIES = {key: name for key, (name, _) in _POLICY.items()}, dict(_POLICY.values())
+KERNEL_NAME, KERNELS = {key: name for key, (name, _) in _KERNEL.items()}, dict(_KERNEL.values())
 
 LEVELS = {  # verdict on a claim
     "holds": Style(GREEN, "circle", ink="#000000", sign="✔"),
