@@ -23,9 +23,8 @@ from c128a.bench.provenance import provenance
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib"]
 # Pages, site and serve lines show nothing more on a GPU; tests of the records wait for those that are being made.
-NO_GPU = ("browser", "deployment", "pages", "show", "ui", "bench/test_h200.py", "test_jupyter.py", "test_notebooks.py")
-NO_GPU += ("test_readme.py", "test_site.py")
-KERNELS = ("kernel", "metadata", "combine", "frozen", "incidents", "incidents_gpu")
+NO_GPU = ("deployment", "pages", "show", "bench/test_h200.py", "test_notebooks.py", "test_readme.py", "test_site.py")
+KERNELS = ("metadata", "combine", "incidents", "incidents_gpu")
 REPLAYS = "random_replays"  # two tests of 1,000 replays, which the sanitizer leaves out: they repeat the other launches
 
 
@@ -46,7 +45,7 @@ def run_tests() -> tuple[dict, list[dict]]:
 
 def run_sanitizer() -> tuple[dict, list[dict]]:
     """What each tool reports over the tests of the kernels, and which tests those are."""
-    tests = [f"tests/test_{name}.py" for name in KERNELS if (ROOT / "tests" / f"test_{name}.py").exists()]
+    tests = [f"tests/test_{name}.py" for name in KERNELS]
     found = []
     for tool in ("memcheck", "racecheck"):
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *PYTEST, "-rf", "-k", f"not {REPLAYS}"]
