@@ -14,8 +14,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -23,21 +23,11 @@ if TYPE_CHECKING:
     from c128a.kernel import Variant
 
 
-@dataclass(frozen=True)
-class MachineCode:
-    """Facts of one compiled variant: bytes are those of one thread's access."""
+def machine_code(variant: Variant, arch: int = 90) -> dict[str, Any]:
+    """Compile a variant for an NVIDIA architecture (90 is Hopper) and read what came out.
 
-    variant: str
-    registers: int
-    spilled_bytes: int
-    shared_bytes: int
-    instructions: int
-    store_bytes: tuple[int, ...]  # widths of the global stores of the code, widest first
-    load_bytes: tuple[int, ...]
-
-
-def machine_code(name: str, variant: Variant, arch: int = 90) -> MachineCode:
-    """Compile a variant for an NVIDIA architecture (90 is Hopper) and read what came out."""
+    store_bytes and load_bytes are the widths of one thread's accesses to global memory, widest first.
+    """
     from triton import knobs
     from triton.backends.compiler import GPUTarget
 
@@ -49,15 +39,14 @@ def machine_code(name: str, variant: Variant, arch: int = 90) -> MachineCode:
         command = [knobs.nvidia.cuobjdump.path, "-res-usage", file.name]
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     used = {key: int(value) for key, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", told)}
-    return MachineCode(
-        variant=name,
-        registers=used["REG"],
-        spilled_bytes=used["STACK"] + used["LOCAL"],
-        shared_bytes=kernel.metadata.shared,
-        instructions=sass.count(";"),
-        store_bytes=_widths(sass, "STG"),
-        load_bytes=_widths(sass, "LDG"),
-    )
+    return {
+        "registers": used["REG"],
+        "spilled_bytes": used["STACK"] + used["LOCAL"],
+        "shared_bytes": kernel.metadata.shared,
+        "instructions": sass.count(";"),
+        "store_bytes": _widths(sass, "STG"),
+        "load_bytes": _widths(sass, "LDG"),
+    }
 
 
 def _widths(sass: str, operation: str) -> tuple[int, ...]:
@@ -94,10 +83,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--arch", type=int, default=90, help="compute capability × 10 (default 90, Hopper)")
     options = parser.parse_args(argv)
-    facts = pd.DataFrame([machine_code(*each, options.arch) for each in warmup_variants().items()])
-    print(
-        facts.to_json(orient="records", force_ascii=False, indent=1) if options.json else facts.to_string(index=False)
-    )
+    variants = warmup_variants()
+    facts = pd.DataFrame([machine_code(variant, options.arch) for variant in variants.values()])
+    facts.insert(0, "variant", list(variants))
+    as_json = facts.to_json(orient="records", force_ascii=False, indent=1)
+    print(as_json if options.json else facts.to_string(index=False))
     return 0
 
 

@@ -33,15 +33,9 @@ def provenance(command: str) -> dict[str, Any]:
         "source_hash": source_hash(),
     }
     if torch.cuda.is_available():
-        properties = torch.cuda.get_device_properties(0)
-        facts |= {
-            "gpu": properties.name,
-            "multiprocessors": properties.multi_processor_count,
-            "l2_bytes": properties.L2_cache_size,
-            "memory_bytes": properties.total_memory,
-            "cuda": torch.version.cuda,
-            **clocks(),
-        }
+        card = torch.cuda.get_device_properties(0)
+        facts |= {"gpu": card.name, "multiprocessors": card.multi_processor_count, "l2_bytes": card.L2_cache_size}
+        facts |= {"memory_bytes": card.total_memory, "cuda": torch.version.cuda} | clocks()
     else:
         facts["gpu"] = f"none ({platform.processor() or platform.machine()})"
     return facts
