@@ -11,9 +11,9 @@ import c128a.backend as backend  # decides TRITON_INTERPRET before Triton is imp
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -32,8 +32,7 @@ MAX_MIB = 512  # intermediate tensors of the reference; larger ones are refused
 DECODE_CELL_BYTES, PREFILL_CELL_BYTES = 40, 14  # bytes of intermediate tensors a cell, at most at one time
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """Where a run stands: the cell, the share that is done, the seconds that are left, and a row when one is ready."""
 
     cell: str
@@ -42,8 +41,7 @@ class Step:
     row: Row | None = None
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a run kept, why it ended, and which measurements it refused to start, with the reason."""
 
     rows: tuple[Row, ...]
@@ -148,17 +146,20 @@ def reference_calls(case: Case) -> tuple[list[Timed], list[str]]:
     positions, requests, table, slots = case.tensors()[:4]
     decode, prefill = case.num_decode_tokens, case.num_tokens - case.num_decode_tokens
     cells = torch.empty(case.num_tokens * case.width, dtype=torch.int32)
-    calls: dict[str, tuple[Case, Callable[[], object]]] = {}
+    timed: list[Timed] = []
     refused = []
+
+    def add(variant: str, own: Case, call: Callable[[], object]) -> None:
+        facts = cases.cell_facts(own) | cases.row_facts(own)
+        timed.append(Timed(facts | {"sheet": "builder", "kernel": "reference", "variant": variant}, call))
+
     for variant, own in (("reference_fixed", replace(case, policy="fixed")), ("reference_adaptive", case)):
-        size = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES) / 2**20
-        if size > MAX_MIB:
-            over = f"{size:,.0f} MiB of intermediate tensors, over the limit of {MAX_MIB}"
+        mib = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES) / 2**20
+        if mib > MAX_MIB:
+            over = f"{mib:,.0f} MiB of intermediate tensors, over the limit of {MAX_MIB}"
             refused.append(f"{variant} in {cases.cell_name(case)}: {over}")
-            continue
-        arguments = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
-        calls[variant] = own, partial(reference.topk_metadata, *arguments)
-    calls["reference_fill"] = case, partial(cells.fill_, -1)
-    kind = {"sheet": "builder", "kernel": "reference"}
-    facts = {name: cases.cell_facts(own) | cases.row_facts(own) | kind for name, (own, _) in calls.items()}
-    return [Timed(facts[name] | {"variant": name}, call) for name, (_, call) in calls.items()], refused
+        else:
+            asked = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
+            add(variant, own, partial(reference.topk_metadata, *asked))
+    add("reference_fill", case, partial(cells.fill_, -1))
+    return timed, refused
