@@ -456,7 +456,7 @@ def bands(
 
     rows = put("marks", marks, "start stop", roof, floor)
     look_of = {} if ordered else drawing.styled(rows["kind"], drawing.styles)
-    most = max(1.0, *_values(marks, "order")) if ordered else 1.0
+    most = max([1.0, *_values(marks, "order")])  # of the orders, where there are any
     viridis = {"scheme": "viridis", "domain": [0, most]}
     fill: Spec = {"fill": {"field": "order", "type": "quantitative", "legend": None, "scale": viridis}}
     if not ordered:
@@ -573,14 +573,17 @@ def points(
     height: in pixels; 330, or by the number of names.
     """
     parts = [part for part in (rows, live, reference) if part is not None]
-    along = "y" if pd.api.types.is_numeric_dtype(rows.get(y, "")) else "x"  # the axis that measures
+
+    def named(column: str) -> bool:
+        return not all(pd.api.types.is_numeric_dtype(part.get(column, int)) for part in parts)
+
+    along = "x" if named(y) else "y"  # the axis that measures
     ends = [*_values(rules, "at"), *(end for part in parts for end in _values(part, "low", "high"))]
 
     def scale(name: str, axis: Axis, column: str) -> _Names | _Scale:
         values = [value for part in parts for value in _values(part, column)]
-        if any(isinstance(value, str) for value in values):
-            return _Names(values, axis.title)
-        return _Scale(axis, values + ends if name == along else values)
+        more = ends if name == along else []
+        return _Names(values, axis.title) if named(column) else _Scale(axis, values + more)
 
     drawing = _Drawing("points", scale("x", x_axis, x), scale("y", y_axis, y), **look)
     at = {"x": x, "y": y}
@@ -645,7 +648,7 @@ def bars(
     given = _need("bars: rows", rows, "name", "value", part="")
     parts, names = given["part"], [str(name) for name in given["name"]]
     base = 1.0 if axis.log else 0.0
-    starts, ends = np.full(len(rows), base), given["value"]
+    starts, ends = np.full(len(rows), base), given["value"].astype(float)
     if stack:
         ends = pd.Series(ends).groupby(names).cumsum().to_numpy()
         starts = pd.Series(ends).groupby(names).shift(fill_value=0).to_numpy()

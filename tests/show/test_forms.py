@@ -175,6 +175,15 @@ def test_what_cannot_be_drawn_is_named(marks, more, words):
         forms.bands(marks, description="x", styles=theme.CELLS, **more)
 
 
+def test_without_rows_a_picture_is_empty():
+    for ordered in ("kind", "order"):
+        assert forms.bands(BANDS[:0].assign(**{ordered: 0}), description="x").spec["datasets"]["marks"] == []
+    nothing = pd.DataFrame(columns=["name", "value", "label"])
+    assert forms.points(nothing, x="name", y="value", description="x").spec["datasets"] == {"rows": []}
+    for stack in (False, True):
+        assert forms.bars(nothing, description="x", stack=stack).spec["datasets"]["bars"] == []
+
+
 def test_a_picture_refuses_more_marks_than_it_can_show():
     with pytest.raises(ValueError, match=r"20,001 rows; it must hold at most 20,000"):
         forms.Picture({}, here={"x": np.arange(20_001)})
