@@ -43,19 +43,24 @@ with app.setup:
         "mixed": ("64 decode + 4,096 prefill rows", 64, 4096, 0),
         "one_long": ("256 decode rows, one long", 256, 0, 4096),
     }
+    TITLES = {key: shape[0] for key, shape in BATCHES.items()}
     FIXED, LOOP, TILES, FILL, EMPTY = theme.KERNEL_NAME.values()
+    LOOKS = {name: theme.KERNELS[name] for name in (FIXED, LOOP, TILES, FILL)}
+    ON_CPU = {
+        "torch reference, fixed width": theme.Style(theme.GREY, "cross"),
+        "torch reference, adaptive width": theme.Style(theme.SKY, "cross"),
+        "torch fill of the same bytes": theme.Style(theme.PURPLE, "cross"),
+    }
     NAMES = {"row_loop_fixed": FIXED, "row_loop_adaptive": LOOP, "tiled": TILES, "fill": FILL, "empty": EMPTY}
     NAMES |= {"tiled_serial": "tiles, no overlap", "tiled_fixed": "tiles, fixed width", "loads": "its loads alone"}
-    LOOKS = {name: theme.KERNELS[name] for name in (FIXED, LOOP, TILES, FILL)}
-    ON_CPU = {"reference_fixed": ("torch reference, fixed width", theme.GREY)}
-    ON_CPU |= {"reference_adaptive": ("torch reference, adaptive width", theme.SKY)}
-    ON_CPU |= {"reference_fill": ("torch fill of the same bytes", theme.PURPLE)}
-    NAMES |= {variant: name for variant, (name, _) in ON_CPU.items()}
+    NAMES |= dict(zip(("reference_fixed", "reference_adaptive", "reference_fill"), ON_CPU, strict=True))
     LOG_US = forms.Axis("microseconds", log=10)
     LOG_BYTES = forms.Axis("bytes of the rows", log=2, unit="bytes", grid=False)
 
     def figure(value, unit):
-        """A number up to the first digit of its uncertainty `unit`: three digits at most, one at least."""
+        """A number up to the first digit of its uncertainty `unit`: three digits at most, one at least; "" for NaN."""
+        if math.isnan(value):
+            return ""
         first = -math.floor(math.log10(float(f"{value:.3g}")))
         decimals = min(max(-math.floor(math.log10(unit)), first), first + 2)
         return f"{round(value, decimals):,.{max(0, decimals)}f}"
@@ -63,25 +68,22 @@ with app.setup:
     def told(rows):
         """Rows of a record, and what is written and drawn of them; a fill is drawn as the floor of its rows' bytes."""
         keys = {shape[1:]: key for key, shape in BATCHES.items()}
-        shapes = zip(rows["decode"], rows["prefill"], rows["short_seq_len"], strict=True)
         clock = rows["cache"].map({"cold": 0.1}).fillna(0.02)  # µs: 0.5 twice, over 10 launches and over 50
         unit = ((rows["p80"] - rows["p20"]) / 2).clip(lower=clock).fillna(rows["us"] * 0.02)
         scale = rows["scale"].where(rows["variant"] == "fill", 1.0)
-        rows = rows.assign(batch=[keys.get(shape, "") for shape in shapes], name=rows["variant"].replace(NAMES))
-        rows = rows.assign(unit=unit, expect_low=rows["low"], expect_high=rows["high"])
-        rows = rows.assign(drawn=rows["us"] * scale, low=rows["p20"] * scale, high=rows["p80"] * scale)
-        rows["time"] = [figure(row.us, row.unit) for row in rows.itertuples()]
-        rows["spread"] = [
-            "" if math.isnan(row.p20) else f"{figure(row.p20, row.unit)}–{figure(row.p80, row.unit)}"
-            for row in rows.itertuples()
-        ]
-        rows["trips"] = [loop_trips(row.width) if "row_loop" in row.variant else 0 for row in rows.itertuples()]
-        rows["tip"] = [
-            f"{row.gpu}, {row.name}: {row.time} µs ({row.cache} L2, p20–p80: {row.spread or 'not given'}), "
-            f"{row.max_seq_len:,} tokens, {row.width:,} columns, {human_bytes(row.bytes)}"
-            for row in rows.itertuples()
-        ]
-        return rows
+        rows = rows.assign(unit=unit, expect_low=rows["low"], expect_high=rows["high"], drawn=rows["us"] * scale)
+        rows = rows.assign(name=rows["variant"].replace(NAMES), low=rows["p20"] * scale, high=rows["p80"] * scale)
+
+        def words(row):
+            time, low, high = (figure(value, row.unit) for value in (row.us, row.p20, row.p80))
+            spread = f"{low}–{high}" if low else ""
+            tip = f"{row.gpu}, {row.name}: {time} µs ({row.cache} L2, p20–p80: {spread or 'not given'}), "
+            tip += f"{row.max_seq_len:,} tokens, {row.width:,} columns, {human_bytes(row.bytes)}"
+            batch = keys.get((row.decode, row.prefill, row.short_seq_len), "")
+            trips = loop_trips(row.width) if "row_loop" in row.variant else 0
+            return {"batch": batch, "time": time, "spread": spread, "trips": trips, "tip": tip}
+
+        return rows.assign(**pd.DataFrame(map(words, rows.itertuples()), rows.index))
 
     def times(above, below, scale=1.0):
         """How many times longer the first takes than `scale` times the second, with the digits that both carry."""
@@ -98,9 +100,9 @@ with app.setup:
 
     def by_bytes(rows, **more):
         """Microseconds over bytes of the rows for each kernel."""
-        shown = {"series": "name", "styles": LOOKS, "join": (LOOP, TILES, FILL), "x_axis": LOG_BYTES, "y_axis": LOG_US}
         words = "Microseconds over bytes of the rows for each kernel, with the floors"
-        return forms.points(rows, x="bytes", y="drawn", description=words, **(shown | more))
+        axes = {"x": "bytes", "y": "drawn", "series": "name", "x_axis": LOG_BYTES, "y_axis": LOG_US}
+        return forms.points(rows, description=words, join=(LOOP, TILES, FILL), **axes, **more)
 
     def evidence(rows):
         """What makes the rows of one record evidence: where, when and how they were measured."""
@@ -135,38 +137,32 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    _shared = page.shared_fields()
-    fields = {name: _shared[name] for name in ("preset", "seq")} | {"batch": page.Choice("p8192", tuple(BATCHES))}
-    fields |= {"cache": page.Choice("warm", ("warm", "cold")), "budget": page.Integer(10, 1, 60)}
-    fields |= {name: _shared[name] for name in ("model_len", "ratio", "policy", "layout")}
+    fields = page.shared_fields() | {"batch": page.Choice("p8192", tuple(BATCHES)), "budget": page.Integer(10, 1, 60)}
+    fields |= {"cache": page.Choice("warm", ("warm", "cold"))}
 
-    def read(params):
+    def _read(params):
         """The settings of an address; the preset of one long request chooses the batch that it is about."""
         values, notes = page.read(params, fields)
         if values["preset"] == "one_long" and "batch" not in params:
             values["batch"] = "one_long"
         return values, notes
 
-    opened, problems = read(page.address())
+    opened, problems = _read(page.address())
     # `start` is what the controls open with: the address, then each preset. The other three keep a slider and a number
     # in step without either rebuilding itself under the user's fingers.
     get_start, set_start = mo.state(opened)
     get_seq, set_seq = mo.state(opened["seq"])
     get_slid, set_slid = mo.state(opened["seq"])
     get_typed, set_typed = mo.state(opened["seq"])
-    return get_seq, get_slid, get_start, get_typed, opened, problems, read, set_seq, set_slid, set_start, set_typed
 
-
-@app.cell(hide_code=True)
-def _(opened, read, set_seq, set_slid, set_start, set_typed):
     def _choose(name):
-        values, _ = read({"preset": name})
+        values, _ = _read({"preset": name})
         set_start(values)
         for move in (set_seq, set_slid, set_typed):
             move(values["seq"])
 
     preset = page.preset_menu(opened["preset"], _choose)
-    return (preset,)
+    return get_seq, get_slid, get_start, get_typed, opened, preset, problems, set_seq, set_slid, set_typed
 
 
 @app.cell(hide_code=True)
@@ -183,10 +179,8 @@ def _(get_slid, set_seq, set_typed):
 
 @app.cell(hide_code=True)
 def _(get_start):
-    _start, _titles = get_start(), {shape[0]: key for key, shape in BATCHES.items()}
-    _title = BATCHES[_start["batch"]][0]
-    batch_ui = mo.ui.dropdown(_titles, value=_title, label="Rows a step", allow_select_none=False)
-    cache_ui = mo.ui.radio(["warm", "cold"], value=_start["cache"], label="L2 cache", inline=True)
+    batch_ui = page.menu("Rows a step", TITLES, get_start()["batch"])
+    cache_ui = page.radio("L2 cache", ("warm", "cold"), get_start()["cache"])
     return batch_ui, cache_ui
 
 
@@ -218,19 +212,15 @@ def _(batch, cache, get_start, preset, request, seq):
 
 @app.cell(hide_code=True)
 def _(at, fewer, fixed, loop, narrower, seq, tiled, title, values, width):
-    _other = "the same width" if loop.width == width else f"{loop.width:,} columns"
-    _nearest = f" (the nearest recorded run is at {at:,} tokens, {_other})" if at != seq else ""
+    _nearest = "the same width" if loop.width == width else f"{loop.width:,} columns"
+    _nearest = f" (the nearest recorded run is at {at:,} tokens, {_nearest})" if at != seq else ""
     _lead = f"At **{seq:,} tokens** a row is {width:,} of {CAPACITY:,} columns wide{_nearest}"
     if narrower > 1:
-        _lead += (
-            f". For {title} the row loop then takes **{loop.time} µs instead of {fixed.time}**: {narrower:g} × fewer "
-        )
-        _lead += f"columns, {fewer:g} × fewer trips, **{times(fixed, loop)} × less time**."
+        _lead += f". For {title} the row loop then takes **{loop.time} µs instead of {fixed.time}**: {narrower:g} × "
+        _lead += f"fewer columns, {fewer:g} × fewer trips, **{times(fixed, loop)} × less time**."
     else:
-        _lead += (
-            f", so nothing is saved: for {title} the row loop takes **{fixed.time} µs** either way, and tiles take "
-        )
-        _lead += f"{tiled.time} µs."
+        _lead += f", so nothing is saved: for {title} the row loop takes **{fixed.time} µs** either way, and tiles "
+        _lead += f"take {tiled.time} µs."
     page.header("04_timing", "What does it cost?", tight(_lead), values)
     return
 
@@ -257,13 +247,13 @@ def _(batch_ui, cache_ui, number, preset, slider):
 
 @app.cell(hide_code=True)
 def _(problems, values):
-    _said = records.problems()
-    if values["model_len"] != MAX_MODEL_LEN:
-        _said.append(f"Model length {values['model_len']:,}: the runs were made at 1,048,576, which is 8,192 columns.")
-    if values["ratio"] != COMPRESS_RATIO:
-        _said.append(f"Compress ratio {values['ratio']}: the runs were made at 128.")
-    if values["policy"] == "aligned":
-        _said.append("Policy aligned: the runs were made with fixed and power-of-two widths.")
+    _same = {"model_len": (MAX_MODEL_LEN,), "ratio": (COMPRESS_RATIO,), "policy": ("fixed", "pow2")}
+    _made = {
+        "model_len": f"Model length {values['model_len']:,}: the runs were made at 1,048,576, which is 8,192 columns.",
+        "ratio": f"Compress ratio {values['ratio']}: the runs were made at 128.",
+        "policy": "Policy aligned: the runs were made with fixed and power-of-two widths.",
+    }
+    _said = records.problems() + [_made[name] for name, same in _same.items() if values[name] not in same]
     page.stack(page.notes(problems), page.notes(_said, kind="neutral"))
     return
 
@@ -287,15 +277,16 @@ def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title
     _bars = []
     for _length, _rows in mine.groupby("max_seq_len"):
         _of = _rows.set_index("variant").loc
-        _wide, _one = _of["row_loop_fixed"], _of["row_loop_adaptive"]
-        _name = f"{'▸ ' if _length == at else ''}{_length:,} tokens"
-        _ratios = [("columns, bytes", _wide.width / _one.width, f"{_wide.width / _one.width:g}")]
-        _ratios += [("trips", _wide.trips / _one.trips, f"{_wide.trips / _one.trips:g}")]
-        _ratios += [("µs, row loop", _wide.us / _one.us, times(_wide, _one))]
-        _ratios += [("µs, tiles", _of["tiled_fixed"].us / _of["tiled"].us, times(_of["tiled_fixed"], _of["tiled"]))]
-        _bars += [(_name, part, value, f"{text} ×") for part, value, text in _ratios]
+        _wide, _one, _wide_tiles, _tiles = map(
+            _of.__getitem__, ("row_loop_fixed", "row_loop_adaptive", "tiled_fixed", "tiled")
+        )
+        _columns, _trips = _wide.width / _one.width, _wide.trips / _one.trips
+        _values = (_columns, _trips, _wide.us / _one.us, _wide_tiles.us / _tiles.us)
+        _texts = (f"{_columns:g}", f"{_trips:g}", times(_wide, _one), times(_wide_tiles, _tiles))
+        _bars.append(pd.DataFrame({"part": list(_looks), "value": _values, "label": [f"{text} ×" for text in _texts]}))
+        _bars[-1]["name"] = f"{'▸ ' if _length == at else ''}{_length:,} tokens"
     _picture = forms.bars(
-        pd.DataFrame(_bars, columns=["name", "part", "value", "label"]),
+        pd.concat(_bars),
         description="Fixed over adaptive width at each recorded length: columns, trips, and the time of both kernels",
         styles={name: theme.Style(colour) for name, colour in _looks.items()},
         axis=forms.Axis("fixed over adaptive width, ×", log=2),
@@ -306,14 +297,15 @@ def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title
         _said = f"At {at:,} tokens the width shrinks {narrower:g} ×, the trips {fewer:g} × and the row loop's time "
         _said += f"**{times(fixed, loop)} ×**."
 
-    _rows = builder[(builder["batch"] == mine["batch"].iloc[0]) & (builder["max_seq_len"] == at)]
+    _rows = builder[(builder["batch"] == cell["batch"].iloc[0]) & (builder["max_seq_len"] == at)]
     _rows = _rows[_rows["cache"] == cache]
+    _blank = _rows["bytes"] == 0
     _table = pd.DataFrame({"kernel": _rows["name"], "rows lie": _rows["layout"]})
-    _table["width"] = [f"{row.width:,}" if row.bytes else "" for row in _rows.itertuples()]
-    _table["trips"] = [str(trips or "") for trips in _rows["trips"]]
-    _table["bytes"] = [human_bytes(size).replace(" ", "\u00a0") if size else "" for size in _rows["bytes"]]
+    _table["width"] = _rows["width"].map("{:,}".format).mask(_blank, "")
+    _table["trips"] = _rows["trips"].map(str).replace("0", "")
+    _table["bytes"] = _rows["bytes"].map(human_bytes).str.replace(" ", "\u00a0").mask(_blank, "")
     _table["µs"], _table["p20–p80"] = _rows["time"], _rows["spread"]
-    _table["×\u00a0floor"] = ["" if math.isnan(over) else f"{over:.2f}" for over in _rows["over"]]
+    _table["×\u00a0floor"] = _rows["over"].map("{:.2f}".format, na_action="ignore").fillna("")
     if set(_rows["layout"]) == {"packed"}:
         _table = _table.drop(columns="rows lie")
     _told = (
@@ -350,7 +342,7 @@ def _(at, cell, empty, fill, fixed, loop, mine, tiled):
     _points = _points.assign(here=(_points["max_seq_len"] == at) & (_points["name"] != FILL))
     _rules = cell.loc[["empty", "loads"]]
     _rules = pd.DataFrame({"at": _rules["us"], "label": _rules["name"] + " " + _rules["time"] + " µs"})
-    _by_bytes = by_bytes(_points, rules=_rules)
+    _by_bytes = by_bytes(_points, styles=LOOKS, rules=_rules)
     _points = _points.assign(wide=_points["name"] == FIXED).sort_values(["width", "wide"], kind="stable")
     _points["place"] = [
         f"{loop_trips(row.width)} trip{'' if row.width <= 1024 else 's'}\n{row.width:,}{' fixed' if row.wide else ''}"
@@ -397,16 +389,15 @@ def _():
 @app.cell
 def _(at, batch, cache, packed):
     _rows = packed[(packed["cache"] == cache) & packed["max_seq_len"].isin(LENGTHS)]
-    _rows = _rows.assign(title=[BATCHES[key][0] for key in _rows["batch"]])
-    _rows = _rows.assign(length=[f"{length:,}" for length in _rows["max_seq_len"]])
-    _rows = _rows.assign(here=(_rows["batch"] == batch) & (_rows["max_seq_len"] == at))
+    _rows = _rows.assign(title=_rows["batch"].map(TITLES), length=_rows["max_seq_len"].map("{:,}".format))
+    _rows["here"] = (_rows["batch"] == batch) & (_rows["max_seq_len"] == at)
     _rows["tip"] = _rows["title"] + ", " + _rows["tip"]
     _of = {variant: rows.set_index("cell") for variant, rows in _rows.groupby("variant")}
     _loops, _tiles = _of["row_loop_adaptive"], _of["tiled"]
 
     _gains = _loops[["title", "length", "here"]].assign(ratio=_loops["us"] / _tiles["us"])
     _gains = _gains.assign(low=_loops["p20"] / _tiles["p80"], high=_loops["p80"] / _tiles["p20"])
-    _gains["tip"] = [f"{row.title}, {row.length} tokens: {row.ratio:.2f} ×" for row in _gains.itertuples()]
+    _gains["tip"] = _gains["title"] + ", " + _gains["length"] + _gains["ratio"].map(" tokens: {:.2f} ×".format)
     _mean, _least = geometric_mean(_gains["ratio"]), _gains.loc[_gains["ratio"].idxmin()]
     _gain_picture = forms.points(
         _gains,
@@ -415,13 +406,13 @@ def _(at, batch, cache, packed):
         series="length",
         description="Time of the row loop over time of the tiles at the same width, in every recorded cell",
         styles=theme.styled(f"{length:,}" for length in LENGTHS),
-        x_axis=forms.Axis(
-            "time of the row loop over that of the tiles, ×; colours: tokens", log=2, ticks=(1, 1.5, 2, 3, 4, 5, 6)
-        ),
+        x_axis=forms.Axis("row loop over tiles, ×; colours: tokens", log=2, ticks=(1, 1.5, 2, 3, 4, 5, 6)),
         rules=pd.DataFrame({"at": [1, _mean], "label": ["", f"geometric mean {_mean:.2f} ×"]}),
     )
 
-    _goals = [(256, 1.6), (2**20, 1.25), (2**25, 1.15), (2**29, 1.15)]  # from so many bytes on, so many times the floor
+    # The goal for the tiles: from so many bytes on, so many times the floor.
+    _goals = pd.DataFrame({"bytes": [256, 2**20, 2**25, 2**29], "over": [1.6, 1.25, 1.15, 1.15]})
+    _goals["label"] = ["goal for the tiles", "", "", ""]
     _over = _rows[_rows["variant"].isin(["row_loop_adaptive", "tiled"])].drop(columns=["low", "high"])
     _floor_picture = forms.points(
         _over,
@@ -432,11 +423,11 @@ def _(at, batch, cache, packed):
         styles={name: LOOKS[name] for name in (LOOP, TILES)},
         x_axis=LOG_BYTES,
         y_axis=forms.Axis("time over the floor, ×", log=2, ticks=(1, 1.25, 1.6, 2, 3, 4, 6, 8)),
-        reference=pd.DataFrame(_goals, columns=["bytes", "over"]).assign(label=["goal for the tiles", "", "", ""]),
+        reference=_goals,
         reference_step=True,
         rules=pd.DataFrame({"at": [1], "label": ["floor"]}),
     )
-    _goal = pd.Series([max(goal for goal in _goals if goal[0] <= size)[1] for size in _tiles["bytes"]], _tiles.index)
+    _goal = pd.cut(_tiles["bytes"], [*_goals["bytes"]], right=False, labels=_goals["over"][:3]).astype(float)
     _missed = _tiles[_tiles["over"].round(2) > _goal]
     _loads = (_of["loads"]["us"] > _of["fill"]["us"])[_missed.index].sum()
     _said = f"Tiles take {_tiles['over'].min():.2f} to {_tiles['over'].max():.2f} × the floor. "
@@ -455,7 +446,7 @@ def _(builder, everything):
     _other = everything[(everything["sheet"] == "builder") & (everything["record"] != builder["record"].iloc[0])]
     _again = builder.merge(_other, on=["batch", "max_seq_len", "layout", "variant", "cache"], suffixes=("", "_again"))
     _here = _again[_again["source_again"] == "recorded"]
-    _inside = (_here["us_again"] >= _here["expect_low"]) & (_here["us_again"] <= _here["expect_high"])
+    _inside = _here["us_again"].between(_here["expect_low"], _here["expect_high"])
     _there = _again[(_again["source_again"] == "elsewhere") & (_again["variant"] == "row_loop_fixed")]
     _apart = (_there["us_again"] / _there["us"] - 1).abs()
     say(
@@ -482,14 +473,17 @@ def _():
 
 @app.cell
 def _(cache, combine):
-    _looks = {"from_rows_fixed": ("from rows, fixed width", theme.KERNELS[FIXED])}
-    _looks |= {"from_rows_adaptive": ("from rows, adaptive width", theme.KERNELS[LOOP])}
-    _looks |= {"from_positions": ("from positions", theme.KERNELS[TILES])}
-    _looks |= {"from_positions_live": ("from positions, live prefix only", theme.Style(theme.SKY, "triangle-up"))}
-    _looks |= {"fill": (FILL, theme.KERNELS[FILL])}
-    _rows = combine[(combine["cache"] == cache) & combine["variant"].isin(list(_looks))].sort_values("max_seq_len")
-    _rows = _rows.assign(series=[_looks[variant][0] for variant in _rows["variant"]])
-    _rows = _rows.assign(length=[f"{length:,}" for length in _rows["max_seq_len"]])
+    _looks = {
+        "from rows, fixed width": theme.KERNELS[FIXED],
+        "from rows, adaptive width": theme.KERNELS[LOOP],
+        "from positions": theme.KERNELS[TILES],
+        "from positions, live prefix only": theme.Style(theme.SKY, "triangle-up"),
+        FILL: theme.KERNELS[FILL],
+    }
+    _variants = ("from_rows_fixed", "from_rows_adaptive", "from_positions", "from_positions_live", "fill")
+    _rows = combine[(combine["cache"] == cache) & combine["variant"].isin(_variants)].sort_values("max_seq_len")
+    _rows = _rows.assign(series=_rows["variant"].map(dict(zip(_variants, _looks, strict=True))))
+    _rows["length"] = _rows["max_seq_len"].map("{:,}".format)
     _reach = (_rows["low"].min() / 1.3, _rows["high"].max() * 1.3)
     _pictures = [
         forms.points(
@@ -498,7 +492,7 @@ def _(cache, combine):
             y="us",
             series="series",
             description=f"Microseconds of each form of the combine over the context, {tokens:,} tokens a chunk",
-            styles=dict(_looks.values()),
+            styles=_looks,
             x_axis=forms.Axis(f"tokens of context, {tokens:,} tokens a chunk"),
             y_axis=forms.Axis("microseconds a layer", log=10, domain=_reach),
             join=True,
@@ -532,11 +526,10 @@ def _():
 
 
 @app.cell
-def _(host):
-    _parts = [name.startswith("its ") for name in host["variant"]]
-    _bars = host.assign(value=host["us"], label=host["time"] + " µs")
-    _bars["part"] = ["a part" if one else "whole" for one in _parts]
-    _bars["name"] = [f"{'· ' if one else ''}{name}" for one, name in zip(_parts, host["variant"], strict=True)]
+def _(at, host, tiled, title):
+    _part = host["variant"].str.startswith("its ")
+    _bars = host.assign(value=host["us"], label=host["time"] + " µs", part=_part.map({True: "a part", False: "whole"}))
+    _bars["name"] = host["variant"].mask(_part, "· " + host["variant"])
     _picture = forms.bars(
         _bars.drop(columns="tip"),
         description="Microseconds of host time of one call, a bar for each part",
@@ -545,20 +538,15 @@ def _(host):
         bar_height=18,
         legend=False,
     )
-    page.stack(evidence(host), _picture)
-    return
-
-
-@app.cell
-def _(at, host, tiled, title):
     _call = host.set_index("variant").loc
     _whole, _plain = _call["build_c128a_topk_metadata"], _call["row loop, Triton's ordinary launch alone"]
-    say(
+    _said = (
         f"One build costs the host {_whole.time} µs, its checks and views included; Triton's ordinary launch of the "
         f"row loop alone takes {_plain.time}, a graph replay {_call['graph replay of one build'].time}. The tiles' "
         f"kernel for {title} at {at:,} tokens runs {tiled.time} µs: in eager launches "
         f"{'the GPU waits for the host' if _whole.us > tiled.us else 'the kernel is the longer of the two'}."
     )
+    page.stack(evidence(host), _picture, say(_said))
     return
 
 
@@ -576,13 +564,13 @@ def _():
 @app.cell
 def _(everything):
     _kernels = {"flashmla_decode": "FlashMLA decode", "combine": "released combine", "builder": "row loop builder"}
-    _rows = everything[everything["sheet"] == "consumers"].drop(columns=["low", "high", "tip"])
-    _bars = _rows.assign(value=_rows["us"], label=[f"{us:g} µs" for us in _rows["us"]])
-    _bars["part"] = ["fixed width" if policy == "fixed" else "adaptive width" for policy in _rows["policy"]]
+    _bars = everything[everything["sheet"] == "consumers"].drop(columns=["low", "high", "tip"])
+    _bars = _bars.assign(value=_bars["us"], label=_bars["us"].map("{:g} µs".format), part=_bars["policy"] + " width")
+    _bars["part"] = _bars["part"].where(_bars["policy"] == "fixed", "adaptive width")
     _bars["name"] = [
         f"{_kernels[row.kernel]}, {row.decode + row.prefill:,} {'decode' if row.decode else 'prefill'} rows at "
         f"{row.max_seq_len:,}"
-        for row in _rows.itertuples()
+        for row in _bars.itertuples()
     ]
     _picture = forms.bars(
         _bars,
@@ -621,12 +609,11 @@ def _():
 @app.cell(hide_code=True)
 def _(opened):
     _key = "d256" if opened["batch"] == "p8192" and not live.on_gpu() else opened["batch"]
-    _all = "the four recorded lengths"
-    _lengths = {_all: 0, **{f"{length:,} tokens": length for length in sorted({*LENGTHS, max(1, opened["seq"])})}}
-    _titles = {shape[0]: key for key, shape in BATCHES.items()}
+    _lengths = {0: "the four recorded lengths"}
+    _lengths |= {length: f"{length:,} tokens" for length in sorted({*LENGTHS, max(1, opened["seq"])})}
     request = mo.md("{batch} {length} {budget}").batch(
-        batch=mo.ui.dropdown(_titles, value=BATCHES[_key][0], label="Batch to time", allow_select_none=False),
-        length=mo.ui.dropdown(_lengths, value=_all, label="at", allow_select_none=False),
+        batch=page.menu("Batch to time", TITLES, _key),
+        length=page.menu("at", _lengths, 0),
         budget=mo.ui.number(1, 60, step=1, value=opened["budget"], label="Seconds at most"),
     )
 
@@ -705,15 +692,12 @@ def _(get_live, packed):
         _last = _every.iloc[-1]
         _mine = _every[(_every["batch"] == _last.batch) & (_every["layout"] == "packed")]
         _points = _mine[_mine["bytes"] > 0].assign(tip="live · " + _mine["tip"])
-        _highest = _points["drawn"] == _points["drawn"].max()
-        _points["label"] = [f"live · {_last.gpu}" if highest else "" for highest in _highest]
+        _points["label"] = ""
+        _points.loc[_points["drawn"].idxmax(), "label"] = f"live · {_last.gpu}"
         _recorded = packed[(packed["batch"] == _last.batch) & (packed["cache"] == "warm")]
-        _extra = {
-            name: theme.Style(colour, "cross") for name, colour in ON_CPU.values() if name in set(_points["name"])
-        }
-        _points = _points[_points["name"].isin([*LOOKS, *_extra])]
-        _recorded_points = _recorded[_recorded["name"].isin(list(LOOKS))].sort_values("max_seq_len")
-        _picture = by_bytes(_recorded_points, live=_points, styles=LOOKS | _extra)
+        _looks = LOOKS | {name: ON_CPU[name] for name in ON_CPU if name in set(_points["name"])}
+        _drawn = _recorded[_recorded["name"].isin(LOOKS)].sort_values("max_seq_len")
+        _picture = by_bytes(_drawn, live=_points[_points["name"].isin(_looks)], styles=_looks)
         # The narrowest rows: where the width matters most.
         _narrowest = _mine[_mine["max_seq_len"] == _mine["max_seq_len"].min()].set_index("variant")
         _of, _at = _narrowest.loc, _mine["max_seq_len"].min()
