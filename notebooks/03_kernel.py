@@ -44,6 +44,7 @@ with app.setup:
     }
     LABELS = {"statement": "this statement", "value": "value stored", "index": "flat index", "cell": "(row, column)"}
     LABELS["byte"] = "byte"
+    GUESSES = {"one": (1, 1), "two to four": (2, 4), "five to eight": (5, 8), "more": (9, 2**20)}  # from, to
     MAX_ROWS = 8  # decode rows, and prefill rows: enough for the tallest tile, few enough to tell apart
     LINE, CLOSE = 128, 16  # lanes in one line of the picture of a trip, and in the close-up
     FIELDS = page.shared_fields() | {
@@ -178,9 +179,7 @@ def _(focus, opened, set_jump, set_seq, set_slid, set_start, set_typed):
         set_jump(lambda count: count + 1)
 
     preset = page.preset_menu(opened["preset"], _choose)
-    guess = mo.ui.radio(
-        {"one": (1, 1), "two to four": (2, 4), "five to eight": (5, 8), "more": (9, 2**20)}, inline=True
-    )
+    guess = mo.ui.radio(GUESSES, inline=True, label="Trips of one program")
     label_ui = page.radio("Labels", LABELS, opened["label"])
     places = {name: page.clickable(_pick) for name in (*KERNELS, "lanes")}
     run_button = mo.ui.run_button(label="Run them")

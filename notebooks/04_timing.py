@@ -85,9 +85,9 @@ with app.setup:
 
         return rows.assign(**pd.DataFrame(map(words, rows.itertuples()), rows.index))
 
-    def times(above, below, scale=1.0):
-        """How many times longer the first takes than `scale` times the second, with the digits that both carry."""
-        ratio = above.us / below.us / scale
+    def times(above, below):
+        """How many times longer the first takes than the second, with the digits that both carry."""
+        ratio = above.us / below.us
         return figure(ratio, ratio * math.hypot(above.unit / above.us, below.unit / below.us))
 
     def tight(text):
@@ -190,28 +190,21 @@ def _(batch_ui, cache_ui, get_seq, packed):
     seq, batch, cache, title = get_seq(), batch_ui.value, cache_ui.value, BATCHES[batch_ui.value][0]
     width = active_topk_width(seq, COMPRESS_RATIO, CAPACITY)
     mine = packed[(packed["batch"] == batch) & (packed["cache"] == cache)].sort_values("max_seq_len", kind="stable")
-    _widths = {length: active_topk_width(length, COMPRESS_RATIO, CAPACITY) for length in mine["max_seq_len"]}
-    _nearest = min((one for one in _widths.values() if one >= width), default=max(_widths.values()))
-    at = min((length for length in _widths if _widths[length] == _nearest), key=lambda length: abs(length - seq))
+    _loops = mine[mine["variant"] == "row_loop_adaptive"].itertuples()
+    _far = lambda one: (one.width < width, abs(one.width - width), abs(one.max_seq_len - seq))  # noqa: E731
+    at = min(_loops, key=_far).max_seq_len
     cell = mine[mine["max_seq_len"] == at].set_index("variant")
-    fixed, loop, tiled, fill, empty = (
-        cell.loc[variant] for variant in ("row_loop_fixed", "row_loop_adaptive", "tiled", "fill", "empty")
-    )
+    fixed, loop, tiled = (cell.loc[variant] for variant in ("row_loop_fixed", "row_loop_adaptive", "tiled"))
     narrower, fewer = CAPACITY / loop.width, fixed.trips / loop.trips
-    return at, batch, cache, cell, empty, fewer, fill, fixed, loop, mine, narrower, seq, tiled, title, width
+    return at, batch, cache, cell, fewer, fixed, loop, mine, narrower, seq, tiled, title, width
 
 
 @app.cell(hide_code=True)
-def _(batch, cache, get_start, preset, request, seq):
-    values = {"preset": preset.value, "seq": seq, "batch": batch, "cache": cache}
-    values["budget"] = request.value["budget"] or get_start()["budget"]
-    values |= {name: get_start()[name] for name in ("model_len", "ratio", "policy", "layout")}
+def _(at, batch, cache, fewer, fixed, get_start, loop, narrower, preset, problems, request, seq, tiled, title, width):
+    values = get_start() | {"preset": preset.value, "seq": seq, "batch": batch, "cache": cache}
+    values["budget"] = request.value["budget"] or values["budget"]
     page.remember(values)
-    return (values,)
 
-
-@app.cell(hide_code=True)
-def _(at, fewer, fixed, loop, narrower, seq, tiled, title, values, width):
     _nearest = "the same width" if loop.width == width else f"{loop.width:,} columns"
     _nearest = f" (the nearest recorded run is at {at:,} tokens, {_nearest})" if at != seq else ""
     _lead = f"At **{seq:,} tokens** a row is {width:,} of {CAPACITY:,} columns wide{_nearest}"
@@ -221,32 +214,6 @@ def _(at, fewer, fixed, loop, narrower, seq, tiled, title, values, width):
     else:
         _lead += f", so nothing is saved: for {title} the row loop takes **{fixed.time} µs** either way, and tiles "
         _lead += f"take {tiled.time} µs."
-    page.header("04_timing", "What does it cost?", tight(_lead), values)
-    return
-
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
-    **What you need to know.** C128A keeps one *compressed entry* for 128 tokens. Before a step, a *builder* kernel
-    writes an *index row* for each query: the entries that it may read. The row's cells are its *columns*; their number
-    is its *width*. The *fixed* width is the *capacity*, enough for the longest context the model allows; the
-    *adaptive* width follows the longest sequence of the step. The builder comes in two forms. The *row loop* gives
-    each row to one program, which writes 1,024 columns a *trip*. *Tiles* cut all rows into blocks of rows and columns.
-    """)
-    return
-
-
-@app.cell(hide_code=True)
-def _(batch_ui, cache_ui, number, preset, slider):
-    _why = PRESETS[preset.value].why if preset.value in PRESETS else ""
-    _length = mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5)
-    page.panel(_length, [batch_ui, cache_ui, preset, mo.md(_why)])
-    return
-
-
-@app.cell(hide_code=True)
-def _(problems, values):
     _same = {"model_len": (MAX_MODEL_LEN,), "ratio": (COMPRESS_RATIO,), "policy": ("fixed", "pow2")}
     _made = {
         "model_len": f"Model length {values['model_len']:,}: the runs were made at 1,048,576, which is 8,192 columns.",
@@ -254,13 +221,29 @@ def _(problems, values):
         "policy": "Policy aligned: the runs were made with fixed and power-of-two widths.",
     }
     _said = records.problems() + [_made[name] for name, same in _same.items() if values[name] not in same]
-    page.stack(page.notes(problems), page.notes(_said, kind="neutral"))
+    _header = page.header("04_timing", "What does it cost?", tight(_lead), values)
+    page.stack(_header, page.notes(problems), page.notes(_said, kind="neutral"))
+    return (values,)
+
+
+@app.cell(hide_code=True)
+def _(batch_ui, cache_ui, number, preset, slider):
+    _text = mo.md("""
+    **What you need to know.** C128A keeps one *compressed entry* for 128 tokens. Before a step, a *builder* kernel
+    writes an *index row* for each query: the entries that it may read. The row's cells are its *columns*; their number
+    is its *width*. The *fixed* width is the *capacity*, enough for the longest context the model allows; the
+    *adaptive* width follows the longest sequence of the step. The builder comes in two forms. The *row loop* gives
+    each row to one program, which writes 1,024 columns a *trip*. *Tiles* cut all rows into blocks of rows and columns.
+    """)
+    _why = PRESETS[preset.value].why if preset.value in PRESETS else ""
+    _length = mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5)
+    page.stack(_text, page.panel(_length, [batch_ui, cache_ui, preset, mo.md(_why)]))
     return
 
 
 @app.cell(hide_code=True)
-def _():
-    mo.md("""
+def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title):
+    _text = mo.md("""
     ## Guess first: how much faster is a narrow row?
 
     Suppose that a row becomes 32 × narrower, and its eight trips become one. Does the builder take 32 × less time, or
@@ -268,18 +251,11 @@ def _():
     times below compares two kernels of one run, measured in turns on the same inputs: times from two machines, or from
     two days, differ by more than many a saving.
     """)
-    return
-
-
-@app.cell
-def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title):
     _looks = {"columns, bytes": theme.ORANGE, "trips": theme.SKY, "µs, row loop": theme.BLUE, "µs, tiles": theme.GREEN}
     _bars = []
     for _length, _rows in mine.groupby("max_seq_len"):
-        _of = _rows.set_index("variant").loc
-        _wide, _one, _wide_tiles, _tiles = map(
-            _of.__getitem__, ("row_loop_fixed", "row_loop_adaptive", "tiled_fixed", "tiled")
-        )
+        _kernels = ("row_loop_fixed", "row_loop_adaptive", "tiled_fixed", "tiled")
+        _wide, _one, _wide_tiles, _tiles = (_rows.set_index("variant").loc[name] for name in _kernels)
         _columns, _trips = _wide.width / _one.width, _wide.trips / _one.trips
         _values = (_columns, _trips, _wide.us / _one.us, _wide_tiles.us / _tiles.us)
         _texts = (f"{_columns:g}", f"{_trips:g}", times(_wide, _one), times(_wide_tiles, _tiles))
@@ -315,13 +291,13 @@ def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title
     _numbers = page.table(_table, right=("width", "trips", "bytes", "µs", "p20–p80", "×\u00a0floor"), tall="48rem")
     _heading = mo.md(f"**{title} at {at:,} tokens, {cache} L2**")
     _pair = page.columns(page.stack(_picture, say(_said)), page.stack(_heading, _numbers, say(_told)), widths=[4, 5])
-    page.stack(evidence(builder), _pair)
+    page.stack(_text, evidence(builder), _pair)
     return
 
 
 @app.cell(hide_code=True)
-def _():
-    mo.md("""
+def _(at, cell, fixed, loop, mine, tiled):
+    _text = mo.md("""
     ## Why: bytes explain the time
 
     A builder computes little and writes much, so the memory sets its pace. Its *floor* is the time of a fill, a kernel
@@ -333,11 +309,6 @@ def _():
     Try: choose *1 decode row* and look how flat the lines become. Then choose *cold*: the inputs come from memory, as
     they may in a server that has just run a layer of the model.
     """)
-    return
-
-
-@app.cell
-def _(at, cell, empty, fill, fixed, loop, mine, tiled):
     _points = mine[mine["name"].isin(list(LOOKS))]
     _points = _points.assign(here=(_points["max_seq_len"] == at) & (_points["name"] != FILL))
     _rules = cell.loc[["empty", "loads"]]
@@ -367,27 +338,23 @@ def _(at, cell, empty, fill, fixed, loop, mine, tiled):
         _said = f"One trip takes {_first.time} µs at {_first.width:,} columns and {_last.time} µs at {_last.width:,}: "
         _said += f"{_grows}. Eight trips take {fixed.time} µs, {times(fixed, _last)} × the wider one."
     _told = (
-        f"To fill the {human_bytes(loop.bytes)} of these rows takes {fill.time} µs. The row loop takes {loop.over:.2f} "
-        f"× that floor, the tiles {tiled.over:.2f} ×. An empty kernel takes {empty.time} µs."
+        f"To fill the {human_bytes(loop.bytes)} of these rows takes {cell.loc['fill'].time} µs. The row loop takes "
+        f"{loop.over:.2f} × that floor, the tiles {tiled.over:.2f} ×. An empty kernel takes "
+        f"{cell.loc['empty'].time} µs."
     )
-    page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said)))
+    page.stack(_text, page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said))))
     return
 
 
 @app.cell(hide_code=True)
-def _():
-    mo.md("""
+def _(at, batch, cache, packed):
+    _text = mo.md("""
     ## All recorded cells: tiles against the row loop, and both against the floor
 
     One batch can flatter a kernel, so here are all of them. On the left, a point is the row loop's time over the time
     of the tiles at the same width; right of 1 the tiles are faster. On the right, the same times are divided by their
     floor. The dashed steps are the goal that was set for the tiles: nearer to the floor, the larger the rows.
     """)
-    return
-
-
-@app.cell
-def _(at, batch, cache, packed):
     _rows = packed[(packed["cache"] == cache) & packed["max_seq_len"].isin(LENGTHS)]
     _rows = _rows.assign(title=_rows["batch"].map(TITLES), length=_rows["max_seq_len"].map("{:,}".format))
     _rows["here"] = (_rows["batch"] == batch) & (_rows["max_seq_len"] == at)
@@ -437,7 +404,7 @@ def _(at, batch, cache, packed):
         f"Over {len(_gains)} recorded cells ({cache} L2) tiles take {_mean:.2f} × less time than the row loop in the "
         f"geometric mean. Least is {_least.ratio:.2f} ×, for {_least.title} at {_least.length} tokens."
     )
-    page.columns(page.stack(_gain_picture, say(_told)), page.stack(_floor_picture, say(_said)))
+    page.stack(_text, page.columns(page.stack(_gain_picture, say(_told)), page.stack(_floor_picture, say(_said))))
     return
 
 
@@ -459,8 +426,8 @@ def _(builder, everything):
 
 
 @app.cell(hide_code=True)
-def _():
-    mo.md("""
+def _(cache, combine):
+    _text = mo.md("""
     ## The combine: paid again in every layer
 
     The builder runs once a step. Its prefill rows then go through the *combine*, which joins each of them with the
@@ -468,11 +435,6 @@ def _():
     *From rows* copies the builder's rows, as released engines do; *from positions* works the same ids out again and
     needs no rows to read.
     """)
-    return
-
-
-@app.cell
-def _(cache, combine):
     _looks = {
         "from rows, fixed width": theme.KERNELS[FIXED],
         "from rows, adaptive width": theme.KERNELS[LOOP],
@@ -508,13 +470,13 @@ def _(cache, combine):
         f"form from positions takes {geometric_mean(_ratio):.2f} × less time than the form from rows at the same "
         f"width, in the geometric mean of {len(_ratio)} cells ({cache} L2); least {_ratio.min():.2f} ×."
     )
-    page.stack(evidence(combine), page.columns(*_pictures), say(_said))
+    page.stack(_text, evidence(combine), page.columns(*_pictures), say(_said))
     return
 
 
 @app.cell(hide_code=True)
-def _():
-    mo.md("""
+def _(at, host, tiled, title):
+    _text = mo.md("""
     ## A launch is not a kernel
 
     All times above are the kernel's own: 50 launches replayed from one CUDA graph, divided by 50, so that the host does
@@ -522,11 +484,6 @@ def _():
     Where that takes longer than the kernel runs, the GPU waits for the host, and a faster kernel alone gains nothing. A
     graph records the launch once and replays it.
     """)
-    return
-
-
-@app.cell
-def _(at, host, tiled, title):
     _part = host["variant"].str.startswith("its ")
     _bars = host.assign(value=host["us"], label=host["time"] + " µs", part=_part.map({True: "a part", False: "whole"}))
     _bars["name"] = host["variant"].mask(_part, "· " + host["variant"])
@@ -546,23 +503,18 @@ def _(at, host, tiled, title):
         f"kernel for {title} at {at:,} tokens runs {tiled.time} µs: in eager launches "
         f"{'the GPU waits for the host' if _whole.us > tiled.us else 'the kernel is the longer of the two'}."
     )
-    page.stack(evidence(host), _picture, say(_said))
+    page.stack(_text, evidence(host), _picture, say(_said))
     return
 
 
 @app.cell(hide_code=True)
-def _():
-    mo.md(f"""
+def _(everything):
+    _text = mo.md(f"""
     ## What the width costs the kernels that read the rows
 
     This repository did not measure the figures of this section; they are **from elsewhere**.
     {records.provenance("elsewhere")["source"]} They carry no spread, and are compared with each other only.
     """)
-    return
-
-
-@app.cell
-def _(everything):
     _kernels = {"flashmla_decode": "FlashMLA decode", "combine": "released combine", "builder": "row loop builder"}
     _bars = everything[everything["sheet"] == "consumers"].drop(columns=["low", "high", "tip"])
     _bars = _bars.assign(value=_bars["us"], label=_bars["us"].map("{:g} µs".format), part=_bars["policy"] + " width")
@@ -585,7 +537,7 @@ def _(everything):
         "it stops at the live entries of a row. So for decode rows the width costs the builder alone; for prefill rows "
         "it also costs the combine."
     )
-    page.stack(_picture, say(_said))
+    page.stack(_text, _picture, say(_said))
     return
 
 
@@ -709,10 +661,8 @@ def _(get_live, packed):
             _said += "record expects those of a new process."
         elif {"reference_fixed", "reference_adaptive"} <= set(_narrowest.index):
             _wide, _one = _of["reference_fixed"], _of["reference_adaptive"]
-            _said += (
-                f"{_wide.us / 1000:,.3g} ms at the fixed width, {_one.us / 1000:,.3g} ms at {_one.width:,} columns, "
-            )
-            _said += f"{times(_wide, _one)} × less. A CPU pays for columns too; a kernel's time it is not."
+            _said += f"{_wide.us / 1000:,.3g} ms at the fixed width, {_one.us / 1000:,.3g} ms at {_one.width:,} "
+            _said += f"columns, {times(_wide, _one)} × less. A CPU pays for columns too; a kernel's time it is not."
         else:
             _said += ", ".join(f"{row.name} {row.time} µs" for _, row in _narrowest.set_index("name").iterrows()) + "."
         if (_narrowest["p80"] > 1.5 * _narrowest["p20"]).any():
@@ -730,11 +680,10 @@ def _(get_live, packed):
 @app.cell(hide_code=True)
 def _(at, batch, cache, everything, get_live, mine, values):
     _, _decode, _prefill, _short = BATCHES[batch]
-    _options = "" if cache == "cold" else " --no-cold"
-    _command = f"python -m c128a.bench builder --cell {_decode},{_prefill},{at}{_options}"
-    _what = "The recorded cell again, on an NVIDIA GPU:"
-    if _short:
-        _command, _what = "python -m c128a.bench builder", "This cell is one of the whole run, on an NVIDIA GPU:"
+    _command, _what = "python -m c128a.bench builder", "This cell is one of the whole run, on an NVIDIA GPU:"
+    if not _short:
+        _command += f" --cell {_decode},{_prefill},{at}" + " --no-cold" * (cache == "warm")
+        _what = "The recorded cell again, on an NVIDIA GPU:"
     _kept = [name for name in records.COLUMNS if name not in ("low", "high", "samples")]
     _live = pd.DataFrame(get_live(), columns=records.COLUMNS)
     page.stack(
