@@ -216,16 +216,10 @@ def _buffers(setup: Setup) -> tuple[Buffer, ...]:
     decode rows as a step can have, the first of them on the last prefill row: no step needs both.
     """
     tokens, columns, rows = setup.max_num_batched_tokens, setup.capacity, setup.decode_rows
-    shapes = {
-        "decode rows": (rows - 1, columns),
-        "prefill rows": (tokens, columns),
-        "decode lens": (rows, 1),
-        "request ids": (rows, 1),
-    }
-    return tuple(
-        Buffer(name, held, each, held * each * ITEMSIZE, tokens * each * ITEMSIZE)
-        for name, (held, each) in shapes.items()
-    )
+    shapes = [("decode rows", rows - 1, columns), ("prefill rows", tokens, columns)]
+    shapes += [("decode lens", rows, 1), ("request ids", rows, 1)]
+    sizes = [(name, held, each, held * each * ITEMSIZE, tokens * each * ITEMSIZE) for name, held, each in shapes]
+    return tuple(Buffer(*size) for size in sizes)
 
 
 def _warm_up(setup: Setup) -> tuple[WarmUp, ...]:

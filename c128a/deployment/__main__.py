@@ -1,7 +1,10 @@
-"""`python -m c128a.deployment`: the check for a terminal or for CI, as text or JSON. Torch-free.
+"""`python -m c128a.deployment`: is a DeepSeek-V4 deployment in a dangerous corner of the C128A index rows? Torch-free.
 
 Exit status: 0 nothing dangerous, 1 something dangerous, 2 wrong usage or no serve command, 3 not enough read to say, or
 an internal error.
+
+What is not given: the sizes of the run of PR #50004 (1,048,576 tokens, 8,192 batch tokens, 512 sequences), no
+speculative tokens, KV blocks of 256 tokens, full graphs as vLLM's default is, FlashMLA on sm90.
 """
 
 from __future__ import annotations
@@ -171,11 +174,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m c128a.deployment",
         usage="%(prog)s --release VERSION [--serve TEXT] [--json] [options]",
-        description="Is a DeepSeek-V4 deployment in a dangerous corner of the C128A index rows?",
-        epilog="Exit status: 0 nothing dangerous, 1 something dangerous, 2 wrong usage or no serve command, 3 not "
-        "enough read to say, or an internal error. What is not given: the sizes of the run of PR #50004 (1,048,576 "
-        "tokens, 8,192 batch tokens, 512 sequences), no speculative tokens, KV blocks of 256 tokens, full graphs as "
-        "vLLM's default is, FlashMLA on sm90.",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
         add_help=False,  # argparse would write it itself, and end badly on a full disk
     )

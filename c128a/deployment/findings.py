@@ -210,9 +210,7 @@ def _view(setup: Setup) -> Iterator[Said]:
         return
     sm120, release = setup.consumer == "flashinfer_sm120", setup.release
     if sm120 and not release and setup.decode_rows > SM120_LOOSE_ROWS:
-        gaps = (
-            f"Pitched rows of {setup.capacity:,} columns have gaps, and a step can have {setup.decode_rows:,} of them."
-        )
+        gaps = f"Pitched rows of {setup.capacity:,} columns have gaps; a step can have {setup.decode_rows:,} of them."
         why = f"FlashInfer's SM120 kernel before 0.7.4 asks for contiguous rows above {SM120_LOOSE_ROWS} tokens. {gaps}"
         setting = f"Policy fixed, decode rows at full width as vLLM builds them, or at most {SM120_LOOSE_ROWS} rows."
         yield "rows-not-contiguous", "danger", why, setting
@@ -260,10 +258,9 @@ def _room(setup: Setup) -> Iterator[Said]:
         setting = f"max_num_batched_tokens {last:,} or less, or the stand-in of this package: its offsets have 64 bits."
         yield "large-offsets", "danger", why, setting
     if capacity != CAPACITY:
-        outcome = (
-            f"a long row of {capacity:,} would {'run over the rows after it' if capacity < CAPACITY else 'end early'}"
-        )
-        why = f"A call of build_c128a_topk_metadata without a width builds {CAPACITY:,} columns; {outcome}."
+        outcome = "run over the rows after it" if capacity < CAPACITY else "end early"
+        called = f"A call of build_c128a_topk_metadata without a width builds {CAPACITY:,} columns"
+        why = f"{called}; a long row of {capacity:,} would {outcome}."
         yield "default-width", "info", why, "Pass max_compressed_tokens in calls of your own, as both builders do."
 
 
@@ -274,10 +271,8 @@ def _warming(setup: Setup) -> Iterator[Said]:
     odd = setup.policy == "pow2" and setup.capacity & (setup.capacity - 1) != 0
     last = f" The last, {setup.capacity:,}, is the capacity: a list of powers of two misses it."
     if missing:
-        stall = (
-            f"The first batch of one compiles or captures while served.{last if odd and widths[-1] in missing else ''}"
-        )
-        why = f"Reachable but not warmed up: {width_list(missing)}. {stall}"
+        why = f"Reachable but not warmed up: {width_list(missing)}. The first batch of one compiles or captures while served."
+        why += last if odd and widths[-1] in missing else ""
         yield "uncovered-widths", "warning", why, f"Warm up {width_list(widths)}."
     elif given is None and odd:
         why = f"The widths are {width_list(widths)}.{last}"

@@ -52,23 +52,18 @@ class Release:
 _FREE, _HELD = (1, 3, 4, 5), (1, 1, 1, 2)  # integers left to Triton's specialisation; do_not_specialize
 _REVERTED = "reverted in 0.28.0 by PR #51318, for issue #52448: garbage in one request of a batch, never the first"
 _FIXED = "every step builds the full width"
-_PITCHED: tuple[Policy, Layout, str, str] = (
-    "pow2",
-    "pitched",
-    "PR #52823",
-    "adaptive at a row stride that does not move",
-)
+_STILL = "adaptive at a row stride that does not move"
 
 RELEASES: tuple[Release, ...] = (
     Release("0.26.0", "fixed", "pitched", "before PR #50004", _FIXED, "parallel", _FREE),
     Release("0.27.1", "pow2", "packed", "PR #50004", _REVERTED, "parallel", _FREE),
     Release("0.28.0", "fixed", "pitched", "PR #51318", _FIXED, "parallel", _FREE),
-    Release("0.29.0", *_PITCHED, "parallel", _FREE),
-    Release("0.30.0", *_PITCHED, "parallel", _HELD),
-    Release("0.31.0", *_PITCHED, "plain", _HELD),
-    Release("0.32.0", *_PITCHED, "plain", _HELD),
-    Release("0.33.0", *_PITCHED, "plain", _HELD, lens_bound_sm120=True),
-    Release("0.34.0", *_PITCHED, "draft", _HELD, lens_bound_sm120=True),
+    Release("0.29.0", "pow2", "pitched", "PR #52823", _STILL, "parallel", _FREE),
+    Release("0.30.0", "pow2", "pitched", "PR #52823", _STILL, "parallel", _HELD),
+    Release("0.31.0", "pow2", "pitched", "PR #52823", _STILL, "plain", _HELD),
+    Release("0.32.0", "pow2", "pitched", "PR #52823", _STILL, "plain", _HELD),
+    Release("0.33.0", "pow2", "pitched", "PR #52823", _STILL, "plain", _HELD, lens_bound_sm120=True),
+    Release("0.34.0", "pow2", "pitched", "PR #52823", _STILL, "draft", _HELD, lens_bound_sm120=True),
 )
 
 
