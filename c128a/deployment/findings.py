@@ -271,7 +271,7 @@ def _warming(setup: Setup) -> Iterator[Said]:
     odd = setup.policy == "pow2" and setup.capacity & (setup.capacity - 1) != 0
     last = f" The last, {setup.capacity:,}, is the capacity: a list of powers of two misses it."
     if missing:
-        why = f"Reachable but not warmed up: {width_list(missing)}. The first batch of one compiles or captures while served."
+        why = f"Reachable but not warmed up: {width_list(missing)}. The first batch compiles or captures while served."
         why += last if odd and widths[-1] in missing else ""
         yield "uncovered-widths", "warning", why, f"Warm up {width_list(widths)}."
     elif given is None and odd:

@@ -72,21 +72,21 @@ FLAG = re.compile(
     r"--(enable|disable|no|use|trust|skip|return|interleave|specialize|fully|exclude|shuffle)-[a-z0-9-]+|-dp[hem]|-ep|"
     r"--(allow-(credentials|deprecated-quantization)|headless|grpc|async-scheduling|numa-bind|dcp-q-replicate|"
     r"sleep-mode-offload-cudagraph|checkpoint-prepare-on-startup|data-parallel-[a-z-]*lb|ray-workers-use-nsight|"
-    r"kv-sharing-fast-prefill|swa-bounded-replay|enforce-eager|language-model-only|mm-encoder-only|mm-device-do-normalize|monokernel|"
+    r"kv-sharing-fast-prefill|swa-bounded-replay|language-model-only|mm-encoder-only|mm-device-do-normalize|monokernel|"
     r"kv-cache-metrics|cudagraph-metrics|jit-monitor-verbose|long-prefill-token-threshold-adaptive|tokens-only|"
-    r"scheduler-reserve-full-isl|aggregate-engine-logging|fail-on-environ-validation|log-error-stack)"
+    r"scheduler-reserve-full-isl|aggregate-engine-logging|fail-on-environ-validation|log-error-stack|enforce-eager)"
 )
 VALUED = re.compile(
-    r"-(dp[nrlapb]|q|n|r|asc)|--disable-access-log-for-endpoints|--(code-|tokenizer-)?revision|"
-    r"--max-(num-)?(active|inflight|queued|scheduled|partial|long|logprobs|log|lora|cpu|parallel|cudagraph)[a-z-]*|"
-    r"--(all2all|allowed|api|aux|cache|chat|collect|cp|cpu|custom|data|dbo|dcp|default|device|distributed|dp|ec|elastic|"
-    r"eplb|expert|fault|fingerprint|gdn|generation|gpu-memory|h11|headless|ignore|io|ir|jit|kda|kernel|kv|limit|linear|"
-    r"load|logging|log|logits|logprobs|long|lora|mamba|master|media|mm|model-loader|moe|node|num-gpu|numa|offload|otlp|"
-    r"override|per-request|performance|pipeline|pooler|prefill-schedule|prefix|profiler|pt-load|quantization|reasoning|"
-    r"renderer|replayssm|response|root|safetensors|scheduling|served|show|shutdown|sleep|sparse|sse|ssl|stream|structured|"
-    r"tensor|tokenizer|tool|ubatch|uvicorn|video|watchdog|watermark|weight)-[a-z0-9-]+|"
-    r"--(config-format|convert|cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|"
-    r"hf-token|port|quantization|runner|seed|tokenizer|uds)"
+    r"-(dp[nrlapb]|q|n|r|asc)|--disable-access-log-for-endpoints|--(code-|tokenizer-)?revision|--max-(num-)?(active|"
+    r"inflight|queued|scheduled|partial|long|logprobs|log|lora|cpu|parallel|cudagraph)[a-z-]*|--(all2all|allowed|api|"
+    r"aux|cache|chat|collect|cp|cpu|custom|data|dbo|dcp|default|device|distributed|dp|ec|elastic|eplb|expert|fault|"
+    r"fingerprint|gdn|generation|gpu-memory|h11|headless|ignore|io|ir|jit|kda|kernel|kv|limit|linear|load|logging|log|"
+    r"logits|logprobs|long|lora|mamba|master|media|mm|model-loader|moe|node|num-gpu|numa|offload|otlp|override|"
+    r"per-request|performance|pipeline|pooler|prefill-schedule|prefix|profiler|pt-load|quantization|reasoning|renderer|"
+    r"replayssm|response|root|safetensors|scheduling|served|show|shutdown|sleep|sparse|sse|ssl|stream|structured|"
+    r"tensor|tokenizer|tool|ubatch|uvicorn|video|watchdog|watermark|weight)-[a-z0-9-]+|--(config-format|convert|"
+    r"cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|hf-token|port|"
+    r"quantization|runner|seed|tokenizer|uds)"
 )
 # The first that fits names the model; of another one only the last part of the path speaks.
 MODEL_NAMES: dict[Model, str] = {
