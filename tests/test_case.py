@@ -9,24 +9,37 @@ import torch
 from c128a.case import CAPACITY, MAX_MODEL_LEN, PRESETS, Case
 from c128a.width import capacity_width
 
+DESCRIBED = {
+    "prefill queries end at the context": (  # a request of 3 tokens and one of 2
+        Case.prefill(5, 3),
+        {"positions": [0, 1, 2, 1, 2], "token_to_req_indices": [0, 0, 0, 1, 1], "num_decode_tokens": 0},
+    ),
+    "one long among short sets the width of all": (  # 32,896 tokens need 257 columns
+        Case.one_long(3, 32_896, 300),
+        {"positions": [32_895, 299, 299], "width": 512, "entries": [257, 2, 2]},
+    ),
+    "speculative rows are the last positions of each request": (
+        Case.speculative(2, 2, 100),
+        {"positions": [97, 98, 99, 97, 98, 99], "num_decode_tokens": 6, "query_start_loc": [0, 3, 6]},
+    ),
+    "what is given replaces what the lengths say": (
+        Case.of_tokens([0, 127, -1], [2, -1], [[4, -1], [9, 8]], [0, -1], 2, width=8, capacity=13),
+        {"positions": [0, 127, -1], "token_to_req_indices": [2, -1], "width": 8, "entries": [0, 1, 0], "capacity": 13},
+    ),
+    "a given position under 0 is a padded token": (
+        replace(Case.decode(2, 300), given_positions=(-1, 299)),
+        {"slot_mapping": [-1, 1]},
+    ),
+    "a sequence over the capacity is told, not refused": (
+        Case.decode(1, 66_048, max_model_len=65_536),
+        {"needed": 516, "capacity": 512, "width": 512, "fits": False},
+    ),
+}
 
-def test_prefill_queries_end_at_the_context():
-    case = Case.prefill(5, 3)  # a request of 3 tokens and one of 2
-    assert case.positions.tolist() == [0, 1, 2, 1, 2]
-    assert case.token_to_req_indices.tolist() == [0, 0, 0, 1, 1]
-    assert (case.num_decode_tokens, case.max_seq_len, case.prefill_rows.rows) == (0, 3, 5)
 
-
-def test_one_long_among_short_sets_the_width_of_all():
-    case = Case.one_long(3, 32_896, 300)  # 32,896 tokens need 257 columns
-    assert case.positions.tolist() == [32_895, 299, 299]
-    assert (case.width, case.entries.tolist()) == (512, [257, 2, 2])
-
-
-def test_speculative_rows_are_the_last_positions_of_each_request():
-    case = Case.speculative(2, 2, 100)
-    assert case.positions.tolist() == [97, 98, 99, 97, 98, 99]
-    assert (case.num_decode_tokens, case.query_start_loc.tolist()) == (6, [0, 3, 6])
+@pytest.mark.parametrize(("case", "expected"), DESCRIBED.values(), ids=DESCRIBED)
+def test_the_batch_follows_from_its_lengths(case, expected):
+    assert {name: np.array(getattr(case, name)).tolist() for name in expected} == expected
 
 
 def test_no_two_requests_share_a_block_and_another_batch_can_stand_apart():
@@ -57,19 +70,6 @@ def test_tensors_have_the_dtypes_of_the_builder_and_gather_the_window_before_the
     assert (tensors.seq_lens.tolist(), tensors.gather_lens.tolist()) == ([1_000, 1_000], [128, 130])
 
 
-def test_what_is_given_replaces_what_the_lengths_say():
-    case = Case.of_tokens([0, 127, -1], [2, -1], [[4, -1], [9, 8]], [0, -1], 2, width=8, capacity=13)
-    assert case.positions.tolist() == [0, 127, -1] and case.token_to_req_indices.tolist() == [2, -1]
-    assert (case.decode_rows.row_stride, case.decode_rows.width, case.entries.tolist()) == (13, 8, [0, 1, 0])
-    padded = replace(Case.decode(2, 300), given_positions=(-1, 299))
-    assert padded.slot_mapping.tolist() == [-1, 1]
-
-
-def test_a_sequence_over_the_capacity_is_told_not_refused():
-    case = Case.decode(1, 66_048, max_model_len=65_536)
-    assert (case.needed, case.capacity, case.width, case.fits) == (516, 512, 512, False)
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -95,22 +95,11 @@ def test_what_contradicts_itself_is_refused_by_name(fields, message):
         Case(**{"query_lens": (1, 1), "seq_lens": (2, 2), "decode_requests": 1} | fields)
 
 
-@pytest.mark.parametrize(
-    ("name", "capacity", "width"),
-    [
-        ("pr_test", 256, 128),
-        ("flash_1m", 8192, 8192),
-        ("pro_pr", 8192, 256),
-        ("len_70000", 640, 640),
-        ("len_33792", 384, 384),
-        ("one_long", 8192, 8192),
-    ],
-)
-def test_a_preset_gives_the_capacity_and_width_it_stands_for(name, capacity, width):
-    preset = PRESETS[name]
-    case = Case.decode(1, preset.seq, max_model_len=preset.model_len)
-    assert (case.capacity, case.width) == (capacity, width)
+SIZES = {"pr_test": (256, 128), "pro_pr": (8192, 256), "flash_1m": (CAPACITY, CAPACITY), "one_long": (8192, 8192)}
+SIZES |= {"len_70000": (640, 640), "len_33792": (384, 384)}  # no powers of two
 
 
-def test_the_capacity_is_that_of_the_longest_context():
+def test_a_preset_gives_the_capacity_and_width_it_stands_for():
+    cases = {name: Case.decode(1, preset.seq, max_model_len=preset.model_len) for name, preset in PRESETS.items()}
+    assert {name: (case.capacity, case.width) for name, case in cases.items()} == SIZES
     assert capacity_width(MAX_MODEL_LEN) == CAPACITY
