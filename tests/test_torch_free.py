@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 TORCH_FREE = [
     "c128a",
@@ -20,10 +21,11 @@ TORCH_FREE = [
 ]
 
 BLOCK = "import sys; sys.modules.update(torch=None, triton=None)\n"
+CUDA = torch.cuda.is_available()
 
 
-def run(code):
-    return subprocess.run([sys.executable, "-c", BLOCK + code], capture_output=True, text=True, check=False)
+def run(code, before=BLOCK):
+    return subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("module", TORCH_FREE)
@@ -47,19 +49,12 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_importing_triton_first_without_a_gpu_says_what_to_do():
-    code = "import os; os.environ.pop('TRITON_INTERPRET', None); import triton; import c128a.backend"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    import torch
-
-    if torch.cuda.is_available():
-        assert done.returncode == 0, done.stderr
-    else:
-        assert "import c128a.backend first, or set TRITON_INTERPRET=1" in done.stderr
+    done = run("import os; os.environ.pop('TRITON_INTERPRET', None); import triton; import c128a.backend", before="")
+    assert (done.returncode == 0) == CUDA, done.stderr
+    assert ("import c128a.backend first, or set TRITON_INTERPRET=1" in done.stderr) != CUDA
 
 
 def test_the_kernels_run_interpreted_whatever_module_comes_first():
     code = "import c128a.kernel, c128a.frozen, c128a.combine; import c128a.backend as b; print(b.INTERPRET)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    import torch
-
-    assert done.stdout.strip() == str(not torch.cuda.is_available()), done.stderr
+    done = run(code, before="")
+    assert done.stdout.strip() == str(not CUDA), done.stderr

@@ -86,11 +86,13 @@ def find(claim: Claim, run: Run, times: Times) -> Finding:
     """Gather the facts of one claim and judge them; without the kernel, or a time that was measured, it cannot be."""
     try:
         facts = claim.gather(run, times)
-    except (ImportError, NoAccountError) as error:
-        kernel = f"This needs the kernel, and {getattr(error, 'name', None) or error} cannot be imported here."
-        because = f"{error}." if isinstance(error, NoAccountError) else kernel
-        return Finding(claim, {}, "cannot be judged here", because)
-    return Finding(claim, facts, claim.level(facts), claim.sentence.format(**facts))
+    except ImportError as error:
+        missing = f"This needs the kernel, and {error.name or error} cannot be imported here."
+    except NoAccountError as error:
+        missing = f"{error}."
+    else:
+        return Finding(claim, facts, claim.level(facts), claim.sentence.format(**facts))
+    return Finding(claim, {}, "cannot be judged here", missing)
 
 
 def tally(findings: Iterable[Finding]) -> dict[Level, int]:
