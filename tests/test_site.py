@@ -106,11 +106,6 @@ def test_a_case_is_recorded_with_its_settings(site):
     assert len(re.findall("70,?000", case)) > len(re.findall("70,?000", default))
 
 
-def test_the_records_lie_where_a_browser_looks_for_them(site):
-    for path in (ROOT / "data").glob("*.json"):
-        assert json.loads((site / "public" / "data" / path.name).read_text()) == json.loads(path.read_text())
-
-
 # A process like the browser's: its package is the wheel, its records come through pyodide's open_url, and there is
 # neither torch nor triton nor filelock. sys.platform tells the package where it is, once marimo has been imported.
 IN_A_BROWSER = """
@@ -152,7 +147,7 @@ def test_a_page_computes_from_its_wheel_without_torch(site):
         assert "c128a-lead" in ran.text(), page
         assert 'href="04_timing.html?' in ran.stdout  # links lead to files, not to the gallery
         if page == "06_deployment":
-            assert all(f"data/{path.name}" in ran.stdout for path in (ROOT / "data").glob("h200-*.json"))
+            assert all(f"data/{path.name}" in ran.stdout for path in (ROOT / "data").glob("*.json"))
 
 
 # Runs each code cell as Jupyter does, and shows the value of its last expression.
