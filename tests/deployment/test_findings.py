@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c128a.deployment import check, command
+from c128a.deployment import BOUNDS, check, command
 from c128a.deployment.findings import CATALOGUE, CONSUMERS, GRAPHS, SEVERITIES
 
 MIB = 2**20
@@ -223,21 +223,13 @@ def test_packed_rows_are_a_danger_exactly_where_a_graph_meets_a_second_row_and_a
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_model_len": 0}, "max_model_len is 0"),
+        *(({name: least - 1}, f"{name} is {least - 1}; .* from {least:,} to") for name, (least, _) in BOUNDS.items()),
+        *(({name: "; rm"}, f"{name} is '; rm'") for name in ("graph", "consumer", "model", "speculative_method")),
         ({"max_model_len": 10 * 2**40}, "max_model_len is 10,995,116,277,760; .* 16,777,216"),
         ({"max_model_len": True}, "max_model_len"),
         ({"max_model_len": 1e6}, "max_model_len is a float"),
-        ({"max_num_batched_tokens": -1}, "max_num_batched_tokens is -1"),
-        ({"max_num_seqs": 0}, "max_num_seqs is 0"),
         ({"max_num_seqs": 10**400}, "max_num_seqs"),
-        ({"num_speculative_tokens": -1}, "num_speculative_tokens is -1"),
-        ({"capacity": 0}, "capacity is 0"),
-        ({"block_size": 64}, "block_size is 64"),
         ({"block_size": 300}, "block_size is 300"),
-        ({"graph": "always"}, "graph is 'always'"),
-        ({"consumer": "triton"}, "consumer is 'triton'"),
-        ({"model": "V3"}, "model is 'V3'"),
-        ({"speculative_method": "; rm"}, "speculative_method is '; rm'"),
         ({"layout": "packed"}, "the one or the other"),
         ({"release": None}, "a release, or both"),
         ({"release": None, "layout": "packed"}, "a release, or both"),
