@@ -88,6 +88,11 @@ VALUED = re.compile(
     r"cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|hf-token|port|"
     r"quantization|runner|seed|tokenizer|uds)"
 )
+# Of them those whose value is a number or one of vLLM's own words, which is shown.
+SHOWN = re.compile(
+    r"--((tensor|pipeline|data)-parallel-size|gpu-memory-utilization|(moe|all2all)-backend|load-format|kv-cache-dtype|"
+    r"tokenizer-mode|(reasoning|tool-call)-parser|scheduling-policy|dtype|port|seed|quantization)"
+)
 # The first that fits names the model; of another one only the last part of the path speaks.
 MODEL_NAMES: dict[Model, str] = {
     "V4.1": r"deepseek[-_]?v4[._]?1(?![0-9kmb])",
@@ -306,9 +311,10 @@ class _Reader:
         for word, following in rest:
             if self.document and not word.strip(";&|()"):
                 self.part += 1
-            elif word and not word.strip("<>&|"):  # a redirection goes to a file
+            elif word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
+                self.assign(following)
                 next(rest, None)
-            elif word in ("-e", "--env") or self.assign(word):
+            elif self.assign(word):
                 continue
             elif re.match(r"[-\u2010-\u2015\u2212]+\D", word):  # a pasted dash may be a longer one
                 if self.option(word, following):
@@ -342,11 +348,12 @@ class _Reader:
                     shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
                     self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
                 return False
-        elif key and name not in OBJECTS:
-            self.unread[name] = "it takes no keys"
         takes = not flag and not given and re.match(r"[^-;]|-\d+$", following) is not None
         found = Option(value if given else following if takes else None, typed, self.part)
-        name = f"{name}.{key}" if key and name in OBJECTS else name.replace("--no-enforce", "--enforce")
+        if key and name in READ and name not in OBJECTS:
+            self.unread[name] = "it takes no keys"
+            return takes
+        name = f"{name}.{key}" if key else name.replace("--no-enforce", "--enforce")
         before = self.options.get(name, found)
         if before.value != found.value and before.part != found.part:
             self.unread[f"{name} again"] = "two commands of the document give it another value"
@@ -361,7 +368,9 @@ class _Reader:
         self.settle_graph()
         self.settle_backend()
         for name, option in self.options.items():
-            if name.partition(".")[0] not in READ or (name in SHARDED and option.value == "1"):
+            if SHOWN.fullmatch(name) and re.fullmatch(r"[a-z0-9_.]{1,32}", option.value or ""):
+                self.sources[name] = f"{option.typed} {option.value}"
+            elif name.partition(".")[0] not in READ or (name in SHARDED and option.value == "1"):
                 self.not_read.append(option.typed)
             elif name in FOREIGN:
                 self.unread[name] = FOREIGN[name]
@@ -399,7 +408,8 @@ class _Reader:
             if _variable(value):
                 self.unread[argument] = f"{typed} is a variable"
             elif name == "--max-model-len" and value.strip().lower() in ("auto", "-1"):
-                self.unread[argument] = f"{typed} {value.strip()}: fitted to the memory at start; vLLM's log names it"
+                fitted = "fitted to the memory at start-up; vLLM's log names it"
+                self.unread[argument] = f"{typed} {value.strip()}: {fitted}"
             else:
                 human = name in ("--max-model-len", "--max-num-batched-tokens")
                 self.put(argument, _number(typed, value, human=human), f"{typed} {value.strip()}")

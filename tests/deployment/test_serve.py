@@ -105,10 +105,14 @@ def test_what_the_line_does_not_say_is_assumed_as_vllm_does_and_noted():
     assert read_serve_line(f"{MODEL} --max-num-seqs 8").assumed == {}
 
 
-def test_words_that_were_read_are_shown_whole_and_harmless_options_by_name_once():
-    line = read_serve_line(f"{MODEL} --spec-tokens 3 -tp 4 -tp 8 --enable-expert-parallel -dcp 1 -cc.custom_ops=x y")
-    assert set(line.sources.values()) == {"DeepSeek-V4-Pro", "--spec-tokens 3"}
-    assert line.not_read[:-1] == ("--compilation-config.custom_ops", "-tp", "--enable-expert-parallel", "-dcp")
+def test_harmless_words_are_shown_whole_the_last_of_repeated_ones_alone_and_other_options_by_name():
+    options = (
+        "--spec-tokens 3 --tokenizer-mode deepseek_v4 -tp 4 -tp 8 --enable-expert-parallel -dcp 1 -cc.cache_dir=x y"
+    )
+    line = read_serve_line(f"{MODEL} {options}")
+    shown = {"DeepSeek-V4-Pro", "--spec-tokens 3", "--tokenizer-mode deepseek_v4", "-tp 8"}
+    assert set(line.sources.values()) == shown
+    assert line.not_read[:-1] == ("--compilation-config.cache_dir", "--enable-expert-parallel", "-dcp")
     assert line.not_read[-1].endswith("no option: 1")
 
 
