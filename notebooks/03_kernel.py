@@ -402,8 +402,8 @@ def _(case, kernel, places, program, runs, trip):
 def _(case, kernel, kernel_ui, lane_ui, lanes, places, program_ui, runs, states, stores, trip_ui):
     def _picture():
         drawn = lanes.head(64 * LINE)
-        ends = drawn.groupby(drawn.index // LINE).agg({"row": "first", "column": ["first", "last"]})
-        names = [f"row {row} · {first:,}–{last:,}" for row, first, last in ends.itertuples(index=False)]
+        ends = zip(drawn["row"][::LINE], drawn["column"][::LINE], drawn["column"][LINE - 1 :: LINE], strict=True)
+        names = [f"row {row} · {first:,}–{last:,}" for row, first, last in ends]
         marks = pd.DataFrame({"lane": np.take(names, drawn.index // LINE), "start": drawn.index % LINE})
         marks = marks.assign(at=drawn.index, stop=marks["start"] + 0.86, kind=drawn["state"], value=drawn["value"])
         # Worked out by the browser: a text for each of a thousand lanes would be most of what a key press sends.
