@@ -31,7 +31,7 @@ with app.setup:
     from c128a.layout import ITEMSIZE
     from c128a.show import forms, page, theme
     from c128a.trace import BLANK, CELL_KINDS, cells, memory, reads, row_verdicts
-    from c128a.width import POLICIES, capacity_width
+    from c128a.width import capacity_width
 
     LAYOUTS = ("fixed", "packed", "pitched")
     LABELS = ("value", "flat index", "(row, column)", "byte")
@@ -66,16 +66,40 @@ def _():
     get_seq, set_seq = mo.state(opened["seq"])
     get_slid, set_slid = mo.state(opened["seq"])
     get_typed, set_typed = mo.state(opened["seq"])
-    return get_seq, get_slid, get_typed, opened, problems, set_seq, set_slid, set_typed
-
-
-@app.cell(hide_code=True)
-def _(opened):
     # What the controls open with: the address, then each preset. The pictures and the fields share one cell.
     get_start, set_start = mo.state(opened)
     get_cell, set_cell = mo.state((opened["layout"], opened["at"]))
     get_clicked, set_clicked = mo.state((opened["layout"], opened["at"]))
-    return get_cell, get_clicked, get_start, set_cell, set_clicked, set_start
+
+    def choose(name):
+        _values, _ = page.read({"preset": name}, FIELDS)
+        set_start(_values)
+        for _set in (set_seq, set_slid, set_typed):
+            _set(_values["seq"])
+
+    def pick(mark):
+        for _set in (set_cell, set_clicked):
+            _set((mark["layout"], int(mark["first"])))
+
+    preset = page.preset_menu(opened["preset"], choose)
+    line_place, rows_place, close_place = (page.clickable(pick) for _ in range(3))
+    return (
+        close_place,
+        get_cell,
+        get_clicked,
+        get_seq,
+        get_slid,
+        get_start,
+        get_typed,
+        line_place,
+        preset,
+        problems,
+        rows_place,
+        set_cell,
+        set_seq,
+        set_slid,
+        set_typed,
+    )
 
 
 @app.cell(hide_code=True)
@@ -93,33 +117,10 @@ def _(get_slid, set_seq, set_typed):
 
 
 @app.cell(hide_code=True)
-def _(opened, set_cell, set_clicked, set_seq, set_slid, set_start, set_typed):
-    def _choose(name):
-        _values, _ = page.read({"preset": name}, FIELDS)
-        set_start(_values)
-        for _set in (set_seq, set_slid, set_typed):
-            _set(_values["seq"])
-
-    def _pick(mark):
-        for _set in (set_cell, set_clicked):
-            _set((mark["layout"], int(mark["first"])))
-
-    preset = page.preset_menu(opened["preset"], _choose)
-    line_place, rows_place, close_place = (page.clickable(_pick) for _ in range(3))
-    return close_place, line_place, preset, rows_place
-
-
-@app.cell(hide_code=True)
 def _(get_clicked, set_cell):
     _layout, _at = get_clicked()
     pick_layout = page.Still(
-        mo.ui.radio(
-            LAYOUTS,
-            _layout,
-            label="Cell of",
-            inline=True,
-            on_change=lambda name: set_cell(lambda cell: (name, cell[1])),
-        )
+        page.radio("Cell of", LAYOUTS, _layout, on_change=lambda name: set_cell(lambda cell: (name, cell[1])))
     )
     pick_at = page.token_input(
         _at, lambda flat: set_cell(lambda cell: (cell[0], flat)), label="at flat index", most=FIELDS["at"].most
@@ -131,21 +132,21 @@ def _(get_clicked, set_cell):
 def _(get_start):
     _start = get_start()
 
-    def _radio(name, label, *texts):
-        _named = dict(zip(texts or FIELDS[name].options, FIELDS[name].options, strict=True))
-        _shown = next(text for text, value in _named.items() if value == _start[name])
-        return mo.ui.radio(_named, value=_shown, label=label, inline=True)
+    def _radio(name, label, names=None):
+        return page.radio(label, names or FIELDS[name].options, _start[name])
 
     _then, _most = min(_start["then"], _start["model_len"]), page.MAX_TOKENS
+    _requests = {"others": "others than at capture", "same": "the same"}
+    _readers = {"capture": "stride of the capture", "now": "stride of this build", "none": "no reader"}
     controls = mo.ui.dictionary(
         {
             "model_len": mo.ui.number(1, _most, value=_start["model_len"], label="Model length, tokens"),
             "then": mo.ui.number(0, _most, value=_then, label="Longest sequence at capture"),
-            "rows": mo.ui.dropdown({str(n): n for n in FIELDS["rows"].options}, str(_start["rows"]), label="Rows"),
-            "policy": _radio("policy", "Width policy", *POLICIES),
+            "rows": page.menu("Rows", FIELDS["rows"].options, _start["rows"]),
+            "policy": _radio("policy", "Width policy"),
             "kind": _radio("kind", "Buffer"),
-            "requests": _radio("requests", "Requests", "others than at capture", "the same"),
-            "reader": _radio("reader", "Reader", "stride of the capture", "stride of this build", "no reader"),
+            "requests": _radio("requests", "Requests", _requests),
+            "reader": _radio("reader", "Reader", _readers),
             "grid": _radio("grid", "Grid"),
         }
     )
@@ -370,12 +371,8 @@ def in_rows(pieces: pd.DataFrame, layout: str, capacity: int) -> pd.DataFrame:
 
 @app.cell
 def _(at, layout, rows_place, scenes, setting):
-    _capacity, _spacing, _lanes = (
-        setting.capacity,
-        GRIDS[setting.grid],
-        [f"buffer row {n}" for n in range(setting.rows)],
-    )
-    _columns = -(-_capacity // MARKS)
+    _capacity, _spacing, _columns = setting.capacity, GRIDS[setting.grid], -(-setting.capacity // MARKS)
+    _lanes = [f"buffer row {n}" for n in range(setting.rows)]
     _ends = list(range(0, setting.cells, _capacity))
     _edges = [end + column for end in _ends for column in range(0, _capacity, _columns)]
     _marks, _names, _frames = [], [], []
@@ -475,9 +472,8 @@ def _(at, close_place, label, layout, scenes, setting):
         _part = _scene.cells.iloc[_start:_stop].assign(start=_flats, stop=[flat + 1 for flat in _flats])
         _part = told(_part, _scene, setting.capacity).assign(lane=_name)
         _written, _old = _part["code"] != "blank", _part["code"].str.startswith("old")
-        _place = (
-            "(" + _part["row"].astype(str) + np.where(_old, "′", "") + ", " + _part["column"].map("{:,}".format) + ")"
-        )
+        _row = _part["row"].astype(str) + np.where(_old, "′", "")
+        _place = "(" + _row + ", " + _part["column"].map("{:,}".format) + ")"
         _texts = {
             "value": _part["value"].map("{:,}".format).str.replace("-", "−").where(_written, "?"),
             "flat index": _part["first"].map("{:,}".format),
@@ -526,9 +522,8 @@ def _(at, layout, scenes, setting):
             f"`block_table[{_cell.row}, {_at[0]:,}] × {ENTRIES_PER_BLOCK} + {_at[1]} = "
             f"{_case.block_table[_cell.row, _at[0]]:,} × {ENTRIES_PER_BLOCK} + {_at[1]}`."
         )
-    _by = (
-        "The **earlier** build wrote it and this one did not reach it: it is stale." if _old else "This build wrote it."
-    )
+    _stale = "The **earlier** build wrote it and this one did not reach it: it is stale."
+    _by = _stale if _old else "This build wrote it."
     if _cell.code == "blank":
         _holds, _by = "Neither build wrote here.", "The cell holds whatever the allocation left."
     _said = [f"**{layout}, flat index {at:,}:** `{_cell.address}`", _holds, _by]

@@ -36,7 +36,7 @@ def test_slider_and_exact_number_move_the_page_and_each_other_and_a_preset_sets_
     # The slider keeps the focus, so that the next key moves it on; the number beside it follows.
     sheet.press("ArrowLeft")
     assert sheet.says("At 32,768 tokens")
-    assert sheet.page.get_by_role("textbox", name="exactly").input_value() == "32,768"
+    assert sheet.soon(lambda: sheet.page.get_by_role("textbox", name="exactly").input_value() == "32,768")
     sheet.focus("exactly", role="textbox").fill("524415")
     sheet.press("Enter")
     assert sheet.says("needs 4,096 of 8,192 columns: 2 × fewer")
@@ -47,7 +47,7 @@ def test_slider_and_exact_number_move_the_page_and_each_other_and_a_preset_sets_
     sheet.settle()
     assert sheet.says("At 33,792 tokens a row needs 264 of 384 columns")
     assert sheet.holds("preset=len_33792") and sheet.holds("model_len=33792")
-    assert sheet.page.get_by_role("textbox", name="exactly").input_value() == "33,792"
+    assert sheet.soon(lambda: sheet.page.get_by_role("textbox", name="exactly").input_value() == "33,792")
 
 
 def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(sheet):
