@@ -17,6 +17,7 @@ TORCH_FREE = [
     "c128a.account.claims",
     "c128a.census",
     "c128a.deployment.__main__",
+    "c128a.integrations.step_rows",
     "c128a.integrations.vllm",
 ]
 
