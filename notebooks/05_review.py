@@ -131,9 +131,9 @@ def _(findings):
     return
 
 
-@app.cell(hide_code=True)
-def _(opened):
-    mo.md(f"""
+@app.cell
+def _(opened, still):
+    _why = mo.md(f"""
     ## Step 1 of the diff: how wide a row is
 
     The diff replaces a constant by one formula:
@@ -146,20 +146,13 @@ def _(opened):
     at its ends, for an empty sequence and for one that the capacity cannot hold? And why these constants? To try other
     lengths, open [Width]({page.link("01_width", opened, only=page.shared_fields())}).
     """)
-    return
-
-
-@app.cell
-def _(still):
     _f = still["needs_256"].facts
     _rows = pd.DataFrame(_f["rows"]).assign(part=lambda rows: rows["name"], value=lambda rows: rows["columns"])
     _rows["label"] = _rows["value"].map("{:,}".format)
     _styles = {**STYLE, "entries to attend": STYLE["from positions"]}
-    block(
-        still["needs_256"],
-        forms.bars(_rows, styles=_styles, legend=False, description="Columns built, and entries to attend to"),
-        f"{1 - _f['needed'] / _f['capacity']:.0%} of a row of {_f['capacity']:,} columns would be pads.",
-    )
+    _built = forms.bars(_rows, styles=_styles, legend=False, description="Columns built, and entries to attend to")
+    _pads = f"{1 - _f['needed'] / _f['capacity']:.0%} of a row of {_f['capacity']:,} columns would be pads."
+    page.stack(_why, block(still["needs_256"], _built, _pads))
     return
 
 
@@ -278,18 +271,13 @@ def _(still):
     return
 
 
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
+@app.cell
+def _(still):
+    _why = mo.md("""
     The reader is in the graph. A **CUDA graph** records kernel launches once, with their arguments, and replays
     them. The builder runs before the replay, decode attention inside of it. The graph is captured at the longest
     context, so attention keeps a row stride of 8,192 for good, while packed rows lie closer together.
     """)
-    return
-
-
-@app.cell
-def _(still):
     _f = still["addresses"].facts
     _rows = pd.DataFrame(_f["rows"])
     _rows["build"] = [f"{row.layout}, {row.max_seq_len:,} tokens" for row in _rows.itertuples()]
@@ -300,12 +288,13 @@ def _(still):
     _look = {"column_title": "the reader asks for", "styles": theme.VERDICTS, "legend": False, "cell_height": 34}
     _here = " and ".join(f"{sum(right)} of {len(right)} {layout} rows" for layout, right in _f["right"].items())
     _said = f"Just now, {page.user_text(_f['reader'])} got {_here} right. " if _here else ""
-    block(
+    _block = block(
         still["addresses"],
         forms.matrix(_rows, row="build", column="asked", description="What a frozen reader finds", **_look),
         f"What a reader finds at the stride of its capture, 8,192. {_said}With FlashMLA in a CUDA graph the attention "
         f"output of row 1 was off by up to {_f['attention_error']:.0%} (figures from elsewhere).",
     )
+    page.stack(_why, _block)
     return
 
 
@@ -519,26 +508,21 @@ def _(moved, run):
     _rows = moved["where"].facts["rows"].rename(columns={"saved_us": "value", "step": "part"})
     _rows["name"] = _rows["part"] + ": " + _rows["kernel"]
     _rows["label"] = [f"{us:,.1f} µs" if us < 100 else f"{us:,.0f} µs" for us in _rows["value"]]
-    _styles = {"decode": theme.Style(theme.ORANGE), "prefill": BLUE}
-    block(
-        moved["where"],
-        forms.bars(_rows, styles=_styles, legend=False, description="Microseconds saved a step, by kernel"),
+    _look = {"styles": {"decode": theme.Style(theme.ORANGE), "prefill": BLUE}, "legend": False}
+    _shown = forms.bars(_rows, description="Microseconds saved a step, by kernel", **_look)
+    _said = (
         f"Microseconds saved a step at 32,768 tokens; attention and combine count "
-        f"{step.MODELS[run.model].c128a_layers} layers. What attention saves, 0.04 µs a layer, is noise.",
+        f"{step.MODELS[run.model].c128a_layers} layers. What attention saves, 0.04 µs a layer, is noise."
     )
-    return
+    _blocks = [block(moved["where"], _shown, _said)]
 
-
-@app.cell
-def _(moved, run):
     _look = {"styles": STYLE, "legend": False, "axis": forms.Axis("gain", unit="percent"), "rules": REPORTED}
-    _text = "The range of the gain that the assumptions leave, beside the reported one"
+    _look["description"] = "The range of the gain that the assumptions leave, beside the reported one"
     _said = "A bar is the range that the assumptions leave, the diamond their chosen values."
-    _blocks = []
     for _found in (moved["throughput"], moved["first_token"]):
         _rows = pd.DataFrame(_found.facts.get("rows", []), columns=["form", "low", "value", "high"])
-        _rows = _rows.assign(name=_rows["form"].map(FORM), kind=_rows["form"].map(FORM))
-        _shown = forms.spans(_rows, description=_text, **_look) if _found.facts else None
+        _rows["name"] = _rows["kind"] = _rows["form"].map(FORM)
+        _shown = forms.spans(_rows, **_look) if _found.facts else None
         _blocks.append(block(_found, _shown, f"{run}, {run.step_us(run.pflops.value) / 1000:,.0f} ms. {_said}"))
     mo.vstack(_blocks, gap=1.5)
     return
@@ -546,29 +530,20 @@ def _(moved, run):
 
 @app.cell
 def _(moved):
-    _rows = moved["long"].facts["rows"].rename(columns={"kernel": "name", "us": "value"})
-    _rows["part"], _rows["label"] = _rows["form"].map(FORM), _rows["value"].map("{:,.1f} µs".format)
+    _long = moved["long"].facts["rows"].rename(columns={"kernel": "name", "us": "value"})
+    _long["part"], _long["label"] = _long["form"].map(FORM), _long["value"].map("{:,.1f} µs".format)
     _styles = {name: STYLE[name] for name in ("fixed width", "adaptive width")}
-    block(
-        moved["long"],
-        forms.bars(_rows, styles=_styles, description="One launch at the longest context, by width"),
-        "One launch at 1,048,576 tokens and 8,192 rows: there is nothing to save.",
-    )
-    return
+    _launch = forms.bars(_long, styles=_styles, description="One launch at the longest context, by width")
+    _same = "One launch at 1,048,576 tokens and 8,192 rows: there is nothing to save."
 
-
-@app.cell
-def _(moved):
     _rows = moved["regression"].facts["rows"].reset_index(drop=True)
     _rows["batch"] = [f"{row.decode:,} decode, {row.prefill:,} prefill" for row in _rows.itertuples()]
     _rows["batch"] = _rows["batch"].str.replace("^0 decode, |, 0 prefill$", "", regex=True)
     _rows["tip"] = [f"{row.batch} at {row.max_seq_len:,} tokens: {row.ratio:.3f}" for row in _rows.itertuples()]
     _look = {"x_axis": forms.Axis("adaptive over fixed time", log=10), "rules": pd.DataFrame({"at": [1.0]})}
-    block(
-        moved["regression"],
-        forms.points(_rows, x="ratio", y="batch", description="Adaptive over fixed time, by batch", **_look),
-        f"Each point is one of {len(_rows)} measured cells of the builder; right of the dashed line it is slower.",
-    )
+    _ratios = forms.points(_rows, x="ratio", y="batch", description="Adaptive over fixed time, by batch", **_look)
+    _said = f"Each point is one of {len(_rows)} measured cells of the builder; right of the dashed line it is slower."
+    mo.vstack([block(moved["long"], _launch, _same), block(moved["regression"], _ratios, _said)], gap=1.5)
     return
 
 
