@@ -132,32 +132,29 @@ def _(get_start, latest, set_start):
 def _(fields, get_start):
     _start = get_start()
 
-    def _menu(label, names, name):
-        options = {text: key for key, text in names.items()}
-        return mo.ui.dropdown(options, value=names[_start[name]], label=label, full_width=True)
-
-    def _number(label, name):
-        field = fields[name]
-        return mo.ui.number(field.least, field.most, step=1, value=_start[name], label=label, full_width=True)
-
-    controls = mo.ui.dictionary(
-        {
-            "release": _menu("Release", BUILDERS, "release"),
-            "graph": _menu("CUDA graphs", GRAPH_NAMES, "graph"),
-            "consumer": _menu("Decode kernel", CONSUMER_NAMES, "consumer"),
-            "layout": _menu("Row layout", {name: name for name in LAYOUTS}, "layout"),
-            "policy": _menu("Width policy", POLICY_NAMES, "policy"),
-            "model_len": _number("Model length (tokens)", "model_len"),
-            "batch": _number("Batch tokens", "batch"),
-            "seqs": _number("Sequences", "seqs"),
-            "spec": _number("Speculative tokens", "spec"),
-            "block": _menu("KV block", {size: f"{size:,} tokens" for size in fields["block"].options}, "block"),
-            "seq": _number("Context, typically (tokens)", "seq"),
-            "capacity": _number("Capacity (columns; 0: as needed)", "capacity"),
-            "warm": mo.ui.text(_start["warm"], label="Warmed widths", placeholder="128, 256, 512", full_width=True),
-            "invariant": mo.ui.checkbox(_start["invariant"] == "yes", label="Batch-invariant results"),
-        }
-    )
+    _menus = {
+        "release": ("Release", BUILDERS),
+        "graph": ("CUDA graphs", GRAPH_NAMES),
+        "consumer": ("Decode kernel", CONSUMER_NAMES),
+        "layout": ("Row layout", LAYOUTS),
+        "policy": ("Width policy", POLICY_NAMES),
+        "block": ("KV block", {size: f"{size:,} tokens" for size in fields["block"].options}),
+    }
+    _numbers = {
+        "model_len": "Model length (tokens)",
+        "batch": "Batch tokens",
+        "seqs": "Sequences",
+        "spec": "Speculative tokens",
+        "seq": "Context, typically (tokens)",
+        "capacity": "Capacity (columns; 0: as needed)",
+    }
+    _made = {name: page.menu(label, names, _start[name], full_width=True) for name, (label, names) in _menus.items()}
+    for _name, _label in _numbers.items():
+        _bounds = {"start": fields[_name].least, "stop": fields[_name].most, "step": 1}
+        _made[_name] = mo.ui.number(**_bounds, value=_start[_name], label=_label, full_width=True)
+    _made["warm"] = mo.ui.text(_start["warm"], label="Warmed widths", placeholder="128, 256, 512", full_width=True)
+    _made["invariant"] = mo.ui.checkbox(_start["invariant"] == "yes", label="Batch-invariant results")
+    controls = mo.ui.dictionary(_made)
     return (controls,)
 
 
@@ -261,9 +258,8 @@ def _(found):
     _sign, _word, _kind = LEVELS[found.verdict]
     _text = f"**{_word}.**"
     if found.verdict in ("danger", "warning"):
-        _first = found.findings[0]
-        _setting = page.user_text(_first.setting)
-        _text = f"**{_word}: {page.user_text(_first.title)}.** What avoids it: {_setting}"
+        _title, _setting = page.user_text(found.findings[0].title), page.user_text(found.findings[0].setting)
+        _text = f"**{_word}: {_title}.** What avoids it: {_setting}"
     _levels = [finding.severity for finding in found.findings]
     _counts = ", ".join(f"{level}: {_levels.count(level)}" for level in dict.fromkeys(_levels)) or "none"
     _text += f" Findings: {_counts.replace('info', 'good to know')}."
@@ -290,48 +286,45 @@ def _(found):
 
 
 @app.cell(hide_code=True)
-def _():
-    mo.md("""
+def _(found, values):
+    _why = mo.md("""
     ## What applies to it?
 
     A **danger** means wrong results, a refused start or a write outside the buffer. A **warning** is right today, but
     makes requests wait, breaks a promise, or becomes a danger when one more setting changes. Each finding names the
     setting that avoids it. The incident numbers are those of `docs/incidents.md`, which names a test for each.
     """)
-    return
-
-
-@app.cell(hide_code=True)
-def _(found, values):
-    # Where another page shows what a finding is about: page, link text, settings beside the shared ones.
-    _moving = ("02_layout", "See the rows move", {"layout": "packed"})
-    _pages = dict.fromkeys(("moving-rows", "packed-outside-graphs", "one-row"), _moving)
-    _pages["stale-columns"] = ("02_layout", "See the old bytes", {"layout": "pitched"})
-    _pages["rows-not-contiguous"] = ("02_layout", "See the gaps", {"layout": "pitched"})
-    _pages["capacity-too-small"] = ("01_width", "See the width and the capacity", {})
-    _lengths = ("01_width", "See the widths and their lengths", {})
-    _pages |= dict.fromkeys(("uncovered-widths", "capacity-not-power-of-two"), _lengths)
-    _pages["full-width"] = ("04_timing", "See what it costs", {})
+    # Where another page shows what a finding is about: page, link text, layout to show.
+    _moving = ("02_layout", "See the rows move", "packed")
+    _lengths = ("01_width", "See the widths and their lengths", values["layout"])
+    _pages = {
+        **dict.fromkeys(("moving-rows", "packed-outside-graphs", "one-row"), _moving),
+        **dict.fromkeys(("uncovered-widths", "capacity-not-power-of-two"), _lengths),
+        "stale-columns": ("02_layout", "See the old bytes", "pitched"),
+        "rows-not-contiguous": ("02_layout", "See the gaps", "pitched"),
+        "capacity-too-small": ("01_width", "See the width and the capacity", values["layout"]),
+        "full-width": ("04_timing", "See what it costs", values["layout"]),
+    }
 
     def _card(finding):
         sign, word, kind = LEVELS[finding.severity]
         title, why, setting = map(page.user_text, (finding.title, finding.why, finding.setting))
         incident = f" · incident {finding.incident}" if finding.incident else ""
         if finding.code in _pages:
-            name, text, settings = _pages[finding.code]
-            why += f" [{text}]({page.link(name, {**values, **settings}, only=page.shared_fields())})"
+            name, text, layout = _pages[finding.code]
+            why += f" [{text}]({page.link(name, {**values, 'layout': layout}, only=page.shared_fields())})"
         return mo.callout(mo.md(f"{sign} **{word}: {title}**{incident}\n\n{why}\n\n**Setting:** {setting}"), kind=kind)
 
     _grave = [_card(finding) for finding in found.findings if finding.severity != "info"]
     _light = [_card(finding) for finding in found.findings if finding.severity == "info"]
     _pairs = [page.columns(*_light[at : at + 2], gap=1) for at in range(0, len(_light), 2)]
-    page.stack(*_grave, *_pairs, gap=1)
+    page.stack(_why, *_grave, *_pairs, gap=1)
     return
 
 
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
+@app.cell
+def _(arguments, found, place, values):
+    _why = mo.md("""
     ## Which releases would be safe?
 
     The same sizes and the same decode kernel in each release, with each kind of CUDA graphs. **Full** graphs record the
@@ -339,11 +332,6 @@ def _():
     before you look: a graph replays the row stride of its recording. Which release must go wrong, and with which
     graphs? A click on a cell sets both.
     """)
-    return
-
-
-@app.cell
-def _(arguments, found, place, values):
     _cells = []
     for _release in [release.name for release in RELEASES] + [OWN] * (values["release"] == OWN):
         for _graph, _mode in GRAPH_NAMES.items():
@@ -374,30 +362,24 @@ def _(arguments, found, place, values):
         f"{_history} *Try: FlashInfer on SM120 as the decode kernel. Before vLLM 0.33.0 it may read beyond the end of "
         "a row; see which graphs help.*"
     )
-    page.stack(page.shown(place, _picture), _sentence)
+    page.stack(_why, page.shown(place, _picture), _sentence)
     return
 
 
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
+@app.cell
+def _(found):
+    _why = mo.md("""
     ## How much memory do the rows take?
 
     The released builder reserves a full row for every token of a batch twice: once as decode, once as prefill. But a
     step has few decode rows: one for each sequence, and one more for each speculative token. The builder of this
     package reserves only those, and the first of them shares the last prefill row, because no step needs both.
     """)
-    return
-
-
-@app.cell
-def _(found):
     _setup = found.setup
     # Without lens and request ids, which are thousands of times smaller.
-    _rows = [buffer for buffer in found.buffers if buffer.columns > 1]
-    _bytes = [("this package", buffer.name, buffer.bytes) for buffer in _rows]
-    _bytes += [("released", buffer.name, buffer.released_bytes) for buffer in _rows]
-    _bytes = pd.DataFrame(_bytes, columns=["name", "part", "value"])
+    _bytes = pd.DataFrame(found.buffers).query("columns > 1")
+    _bytes = _bytes.rename(columns={"name": "part", "bytes": "this package", "released_bytes": "released"})
+    _bytes = _bytes.melt("part", ["this package", "released"], "name")
     _bytes["label"] = _bytes["value"].map(human_bytes)
     _bytes["tip"] = _bytes["name"] + ", " + _bytes["part"] + ": " + _bytes["label"]
     _totals = _bytes.groupby("name", sort=False)["value"].sum().map(human_bytes).rename("label").reset_index()
@@ -412,24 +394,19 @@ def _(found):
         f"{'there is nothing to save' if _ours == _released else f'**{_ours}** are enough'}. *Try: 3 speculative "
         "tokens. The decode rows of this package grow fourfold, until there are as many as tokens in a batch.*"
     )
-    page.stack(_picture, _sentence)
+    page.stack(_why, _picture, _sentence)
     return
 
 
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
+@app.cell
+def _(found, values):
+    _why = mo.md("""
     ## Which widths can occur?
 
     The longest sequence of a batch decides the width of all its rows. Warm up every width that can occur before the
     first request, and where your layout needs it capture a graph for each: the first batch that meets a missing one has
     to wait.
     """)
-    return
-
-
-@app.cell
-def _(found, values):
     _listed = found.setup.warmup_widths
     _rows = []
     for _width in sorted({*found.widths, *(_listed or ())}):
@@ -445,10 +422,10 @@ def _(found, values):
     _start = 64  # tokens: a log axis has no 0
     _spans = pd.DataFrame({"low": _shown["first"].fillna(_start).clip(lower=_start), "high": _shown["last"]})
     _spans["high"], _spans["kind"] = _spans["high"].fillna(_start), _shown["status"]
-    _reach = [
-        "never" if row.status == "never chosen" else f"{row.first:,} to {row.last:,}" for row in _shown.itertuples()
+    _spans["name"] = [
+        f"{row.width:,} columns: " + ("never" if pd.isna(row.first) else f"{row.first:,} to {row.last:,}")
+        for row in _shown.itertuples()
     ]
-    _spans["name"] = [f"{width:,} columns: {reach}" for width, reach in zip(_shown["width"], _reach, strict=True)]
     _spans["tip"] = _spans["name"] + " tokens, " + _spans["kind"]
     _colours = {"can occur": theme.BLUE, "listed": theme.GREEN, "missing from your list": theme.VERMILLION}
     _picture = forms.spans(
@@ -474,13 +451,13 @@ def _(found, values):
     _try = "*Try: the preset Model length 33,792, then 128, 256, 512 as warmed widths, all powers of two.*"
     _todo = [(todo.what, width_list(list(todo.values)), todo.why) for todo in found.warm_up]
     _todo = pd.DataFrame(_todo, columns=["before the first request", "for", "because"])
-    page.stack(_picture, page.sentence(f"{_text} {_try}"), page.table(_todo), gap=1)
+    page.stack(_why, _picture, page.sentence(f"{_text} {_try}"), page.table(_todo), gap=1)
     return (widths,)
 
 
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
+@app.cell
+def _(found, values):
+    _why = mo.md("""
     ## What does a full step cost?
 
     The builder runs once a step. In a prefill step the **combine** kernel then fills the rows once in each C128A layer,
@@ -488,11 +465,6 @@ def _():
     worst, when one of its sequences is as long as the model allows. The times were recorded, or lie between recorded
     ones; where nothing was measured the table says so.
     """)
-    return
-
-
-@app.cell
-def _(found, values):
     costs = step_costs(
         max_model_len=found.setup.max_model_len,
         decode_rows=found.setup.decode_rows,
@@ -523,6 +495,7 @@ def _(found, values):
         _text = f"In V4-Pro the worst prefill step costs **{_pair[1] / _pair[0]:.1f} ×** the typical one. {_text}"
     _notes = [f"- {row.case} {row.step}: {row.basis}" for row in costs.itertuples() if row.basis != "measured"]
     page.stack(
+        _why,
         page.table(_table, right=list(_table.columns[1:])),
         page.sentence(f"{_text} *Try: release 0.28.0, whose fixed width makes every step a wide one.*"),
         mo.md("\n".join(_notes)),
