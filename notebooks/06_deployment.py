@@ -456,7 +456,7 @@ def _(found, values):
 
 
 @app.cell
-def _(found, values):
+def _(found, values, widths):
     _why = mo.md("""
     ## What does a full step cost?
 
@@ -465,7 +465,7 @@ def _(found, values):
     worst, when one of its sequences is as long as the model allows. The times were recorded, or lie between recorded
     ones; where nothing was measured the table says so.
     """)
-    costs = step_costs(
+    _costs = step_costs(
         max_model_len=found.setup.max_model_len,
         decode_rows=found.setup.decode_rows,
         prefill_tokens=found.setup.max_num_batched_tokens,
@@ -478,49 +478,40 @@ def _(found, values):
     def _us(value):
         return "not measured" if pd.isna(value) else f"{value:,.0f} µs" if value >= 100 else f"{value:.1f} µs"
 
-    _decode = costs["step"] == "decode"
+    _decode = _costs["step"] == "decode"
     _table = pd.DataFrame(
         {
-            "full step": costs["case"] + " " + costs["step"],
-            **{"rows": costs["rows"], "longest sequence": costs["max_seq_len"], "width": costs["width"]},
-            "builder, once": costs["builder_us"].map(_us),
-            "combine, each layer": costs["combine_us"].map(_us).mask(_decode, "none"),
-            **{f"{model}, together": costs[model].map(_us) for model in MODELS},
+            "full step": _costs["case"] + " " + _costs["step"],
+            **{"rows": _costs["rows"], "longest sequence": _costs["max_seq_len"], "width": _costs["width"]},
+            "builder, once": _costs["builder_us"].map(_us),
+            "combine, each layer": _costs["combine_us"].map(_us).mask(_decode, "none"),
+            **{f"{model}, together": _costs[model].map(_us) for model in MODELS},
         }
     )
-    _records = "; ".join(dict.fromkeys(name for text in costs["records"] for name in text.split("; ") if name))
+    _records = "; ".join(dict.fromkeys(name for text in _costs["records"] for name in text.split("; ") if name))
     _text = f"Source: {_records}." if _records else "Nothing was measured around these sizes."
-    _pair = costs[~_decode & costs["V4-Pro"].notna()]["V4-Pro"].tolist()
+    _pair = _costs[~_decode & _costs["V4-Pro"].notna()]["V4-Pro"].tolist()
     if len(_pair) == 2:
         _text = f"In V4-Pro the worst prefill step costs **{_pair[1] / _pair[0]:.1f} ×** the typical one. {_text}"
-    _notes = [f"- {row.case} {row.step}: {row.basis}" for row in costs.itertuples() if row.basis != "measured"]
-    page.stack(
-        _why,
-        page.table(_table, right=list(_table.columns[1:])),
-        page.sentence(f"{_text} *Try: release 0.28.0, whose fixed width makes every step a wide one.*"),
-        mo.md("\n".join(_notes)),
-        gap=1,
-    )
-    return (costs,)
-
-
-@app.cell(hide_code=True)
-def _(costs, found, values, widths):
+    _notes = [f"- {row.case} {row.step}: {row.basis}" for row in _costs.itertuples() if row.basis != "measured"]
     page.remember(values)
     _columns = ["severity", "incident", "code", "title", "why", "setting"]
     _findings = pd.DataFrame([[getattr(one, name) for name in _columns] for one in found.findings], columns=_columns)
     _downloads = [
         page.downloads(_findings.astype({"incident": "Int64"}), "c128a-findings", values, "findings"),
         page.downloads(widths, "c128a-deployment-widths", values, "widths"),
-        page.downloads(costs, "c128a-step-costs", values, "costs"),
+        page.downloads(_costs, "c128a-step-costs", values, "costs"),
     ]
     _what = "The same in a terminal or in CI; the exit status is 1 where something is dangerous:"
-    mo.vstack(
-        [
-            mo.md("## Take it along"),
-            mo.hstack(_downloads, justify="start", wrap=True),
-            page.command(command(found, width=88), _what),
-        ]
+    page.stack(
+        _why,
+        page.table(_table, right=list(_table.columns[1:])),
+        page.sentence(f"{_text} *Try: release 0.28.0, whose fixed width makes every step a wide one.*"),
+        mo.md("\n".join(_notes)),
+        mo.md("## Take it along"),
+        mo.hstack(_downloads, justify="start", wrap=True),
+        page.command(command(found, width=88), _what),
+        gap=1,
     )
     return
 
