@@ -24,15 +24,13 @@ def card(notebook: Path, key: str) -> str:
     return re.search(rf'^# {key} = "(.+)"$', notebook.read_text(), re.MULTILINE).group(1)
 
 
-def test_the_gallery_shows_title_and_description_of_every_page_and_a_card_opens_its_page(new_sheet):
-    tab = new_sheet()
-    tab.page.goto(tab.address)
-    tab.page.wait_for_selector("a[href*='file=']")
+def test_the_gallery_shows_title_and_description_of_every_page_and_a_card_opens_its_page(sheet):
+    sheet.page.goto(sheet.address)
+    sheet.page.wait_for_selector("a[href*='file=']")
     for notebook in NOTEBOOKS:
-        assert card(notebook, "title") in tab.text
-        assert card(notebook, "description") in tab.text
-    with tab.page.context.expect_page() as opened:
-        tab.page.get_by_text(card(NOTEBOOKS[0], "title")).first.click()
+        assert card(notebook, "title") in sheet.text and card(notebook, "description") in sheet.text
+    with sheet.page.context.expect_page() as opened:
+        sheet.page.get_by_text(card(NOTEBOOKS[0], "title")).first.click()
     opened.value.wait_for_selector(".c128a-lead")
     opened.value.close()
 
