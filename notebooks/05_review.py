@@ -87,8 +87,9 @@ def _(run, still, times):
 
 @app.cell(hide_code=True)
 def _(findings, moved, problems, still, values):
-    _words = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
-    _counts = [f"**{n} {level if n == 1 else _words.get(level, level)}**" for level, n in tally(findings).items()]
+    _words = {"does not hold": ("does not hold", "do not hold"), LEVELS[-1]: ("could not be checked here",) * 2}
+    _words |= {"holds": ("holds", "hold"), "holds in part": ("holds in part", "hold in part")}
+    _counts = [f"**{count} {_words[level][count != 1]}**" for level, count in tally(findings).items()]
     _saved = moved["where"].facts["rows"].set_index(["step", "kernel"])["saved_us"]
     _graph, _unseen = still["addresses"].facts, still["test_covers"].facts["moved"] == 0
     _lead = (
