@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
+from c128a.combine import WINDOW, combine_step_indices, combine_variant, combined_width
 from c128a.kernel import (
     INT32_MAX,
     VECTOR_BYTES,
@@ -26,7 +27,7 @@ from c128a.kernel import (
     load,
     tiled_variant,
 )
-from c128a.layout import ITEMSIZE, LAYOUTS, Layout, RowLayout
+from c128a.layout import ITEMSIZE, LAYOUTS, Chunk, Layout, RowLayout, prefill_chunks, step_bases
 from c128a.tiles import TILES, tile_shape
 from c128a.width import Policy, active_topk_width, capacity_width, host_integer, required_width
 
@@ -222,6 +223,9 @@ class C128AMetadata:
     global_decode_topk_indices: torch.Tensor | None  # (num_decode_tokens, 1, width) int32, KV slot ids
     decode_topk_lens: torch.Tensor | None  # (num_decode_tokens,) int32
     prefill_topk_indices: torch.Tensor | None  # (num_prefill_tokens, width) int32, local indices
+    combined_indices: torch.Tensor | None  # (num_prefill_tokens, combined_width(width)) int32, workspace rows
+    combined_lens: torch.Tensor | None  # (num_prefill_tokens,) int32
+    chunks: Sequence[Chunk]  # of the prefill requests that combined_indices serve, counted from the first of them
 
 
 class C128AMetadataBuilder:
@@ -234,8 +238,10 @@ class C128AMetadataBuilder:
     a reader that needs contiguous rows (FlashInfer SM120 above 64 tokens) cannot take them below the full width.
 
     max_model_len and max_num_batched_tokens in tokens; kv_block_size in tokens per KV block; max_num_seqs bounds the
-    decode rows to max_num_seqs × (1 + num_speculative_tokens), otherwise each token may be one. prefill_rows=False
-    builds none and holds no buffer for them: `c128a.combine` derives them from positions.
+    decode rows to max_num_seqs × (1 + num_speculative_tokens), otherwise each token may be one.
+
+    With workspace_rows, the rows that the KV of one chunk of prefill requests may fill, a build writes the combined
+    rows of the whole step in place of its prefill rows: one launch for all chunks, and all layers read the same rows.
 
     Raises ValueError for a size under 1, an unknown layout or policy, and a kv_block_size that is no multiple of the
     compress ratio.
@@ -252,7 +258,7 @@ class C128AMetadataBuilder:
         max_num_seqs: int | None = None,
         num_speculative_tokens: int = 0,
         policy: Policy = "pow2",
-        prefill_rows: bool = True,
+        workspace_rows: int | None = None,
         device: torch.device | str | None = None,
     ) -> None:
         if layout not in LAYOUTS:
@@ -272,26 +278,38 @@ class C128AMetadataBuilder:
         if max_num_seqs is not None:
             decode_rows = min(decode_rows, host_integer("max_num_seqs", max_num_seqs, 1) * self.decode_threshold)
         self.max_decode_tokens = decode_rows
+        self.workspace_rows = None if workspace_rows is None else host_integer("workspace_rows", workspace_rows, 1)
         self.device = torch.device(device) if device is not None else backend.device()
 
-        # Decode rows start on the last prefill row: a batch with a decode token has no use for that one, so no build
-        # writes it twice, and the row saved pays for the two small buffers. Both views keep their first address.
-        prefill = self.max_num_batched_tokens if prefill_rows else 0
-        shared = 1 if prefill_rows else 0
-        self._rows = self._empty(prefill + decode_rows - shared, self.capacity)
-        self.prefill_buffer = self._rows[:prefill] if prefill_rows else None
-        self.global_decode_buffer = self._rows[prefill - shared :]
+        tokens = self.max_num_batched_tokens
+        if self.workspace_rows is None:
+            # Decode rows start on the last prefill row: a batch with a decode token has no use for that one, so no
+            # build writes it twice, and the row saved pays for the small buffers. Both views keep their first address.
+            self._rows = self._empty((tokens + decode_rows - 1) * self.capacity)
+            self.prefill_buffer = self._rows[: tokens * self.capacity].view(tokens, self.capacity)
+            before = (tokens - 1) * self.capacity
+        else:
+            # Combined rows follow the decode rows of the step, wherever these end. They are wider, so that a step of
+            # combined rows alone takes the most.
+            self._rows = self._empty(tokens * combined_width(self.capacity))
+            self.prefill_buffer = self._rows[:0].view(0, self.capacity)
+            before = 0
+        decode_cells = self._rows[before : before + decode_rows * self.capacity]
+        self.global_decode_buffer = decode_cells.view(decode_rows, self.capacity)
         self.decode_lens_buffer = self._empty(decode_rows)
-        self._requests = self._empty(decode_rows)
-        self._uploaded = np.empty(0, dtype=np.int32)
+        self._combined_lens = self._empty(0 if self.workspace_rows is None else tokens)
+        # The request of each token; and with combined rows four numbers of each request, which has at least one token.
+        self._integers = self._empty(decode_rows if self.workspace_rows is None else 5 * tokens)
+        self._uploaded = np.empty(0, dtype=np.int32)  # what _integers hold
 
-    def _empty(self, *shape: int) -> torch.Tensor:
-        return torch.empty(shape, dtype=torch.int32, device=self.device)
+    def _empty(self, size: int) -> torch.Tensor:
+        return torch.empty(size, dtype=torch.int32, device=self.device)
 
     @property
     def reserved_bytes(self) -> int:
         """Bytes of device memory that the builder holds, all of it from construction on."""
-        return sum(t.numel() * t.element_size() for t in (self._rows, self.decode_lens_buffer, self._requests))
+        held = (self._rows, self.decode_lens_buffer, self._combined_lens, self._integers)
+        return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
     def warmup(self) -> list[Variant]:
         """Compile every variant a build can launch, and return the list; no later build compiles anything.
@@ -300,6 +318,8 @@ class C128AMetadataBuilder:
         """
         index = self._rows.device.index or 0
         variants = [tiled_variant(index, tile, self.compress_ratio, self.block_size) for tile in TILES]
+        if self.workspace_rows is not None:
+            variants.append(combine_variant(index, self.compress_ratio, bases=True))
         if not backend.INTERPRET:
             for variant in variants:
                 load(variant)
@@ -326,17 +346,20 @@ class C128AMetadataBuilder:
         max_seq_len: int,
         block_table: torch.Tensor,
         slot_mapping: torch.Tensor,
+        seq_lens: torch.Tensor | Sequence[int] | None = None,
     ) -> C128AMetadata:
         """Write the rows of one step. Waits for nothing on the GPU and allocates nothing there.
 
         positions (tokens,) int64; query_start_loc (requests + 1,) on the host, decode requests before prefill ones;
         max_seq_len in tokens, at least the longest sequence of the batch; block_table (requests, blocks) int32;
-        slot_mapping (tokens,) int64. Tokens past query_start_loc[-1] are a graph's padding: decode rows without a
+        slot_mapping (tokens,) int64; seq_lens (requests,) in tokens, on the host, which only combined rows need. Tokens
+        past query_start_loc[-1] are a graph's padding: decode rows without a
         request when the batch is all decode, else prefill rows.
 
         Raises ValueError for a max_seq_len over what the capacity can hold, more tokens or decode tokens than the
         builder was made for, a decode request behind a prefill one, a query_start_loc that decreases, does not start
-        at 0 or lies on a GPU; and what `build_c128a_topk_metadata` raises.
+        at 0 or lies on a GPU, seq_lens that are missing or do not fit to it; and what `build_c128a_topk_metadata`
+        raises.
         """
         width = self.width_for(max_seq_len)
         num_tokens = positions.numel()
@@ -344,8 +367,11 @@ class C128AMetadataBuilder:
             raise ValueError(
                 f"positions has {num_tokens} tokens; max_num_batched_tokens is {self.max_num_batched_tokens}"
             )
-        num_decode, requests = self._split(query_start_loc, num_tokens)
-        listed = int(requests.max(initial=-1)) + 1
+        queries = self._query_lens(query_start_loc, num_tokens)
+        decode_requests, num_decode = self._split(queries, num_tokens)
+        requests = np.full(num_tokens, -1, dtype=np.int32)  # padding tokens belong to no request
+        requests[: queries.sum()] = np.repeat(np.arange(len(queries), dtype=np.int32), queries)
+        listed = int(requests[:num_decode].max(initial=-1)) + 1
         if block_table.shape[0] < listed:
             raise ValueError(f"block_table has {block_table.shape[0]} rows; the batch has {listed} decode requests")
         if num_decode > self.max_decode_tokens:
@@ -353,41 +379,55 @@ class C128AMetadataBuilder:
                 f"the batch has {num_decode} decode tokens; max_num_seqs × (1 + num_speculative_tokens) allows "
                 f"{self.max_decode_tokens}"
             )
-        self._upload(requests)
-        build_prefill = self.prefill_buffer is not None
+        has_prefill = num_tokens > num_decode
+        combine = has_prefill and self.workspace_rows is not None
+        build_prefill = has_prefill and not combine
+        chunks, of_requests = self._plan(queries, decode_requests, seq_lens, max_seq_len) if combine else ([], [])
+        token_to_req, *batch = self._upload(requests if combine else requests[:num_decode], *of_requests)
         decode, lens, prefill = build_c128a_topk_metadata(
             positions if build_prefill else positions[:num_decode],
             self.compress_ratio,
             num_decode,
-            self._requests,
+            token_to_req,
             block_table,
             self.block_size,
             slot_mapping,
             self.global_decode_buffer,
             self.decode_lens_buffer,
-            self.prefill_buffer if self.prefill_buffer is not None else self.global_decode_buffer,
+            self.prefill_buffer,
             width,
             layout=self.layout,
         )
+        combined = combined_lens = None
+        if combine:
+            columns = combined_width(width)
+            stride = columns if self.layout == "packed" else combined_width(self.capacity)
+            seqs, gathered, compressed_base, window_base = batch
+            combined, combined_lens = combine_step_indices(
+                positions[num_decode:],
+                token_to_req[num_decode:],
+                seqs,
+                gathered,
+                compressed_base,
+                window_base,
+                self._rows.as_strided((num_tokens - num_decode, columns), (stride, 1), num_decode * self.capacity),
+                self._combined_lens,
+                compress_ratio=self.compress_ratio,
+            )
         return C128AMetadata(
             width=width,
             num_decode_tokens=num_decode,
             global_decode_topk_indices=decode.unsqueeze(1) if num_decode else None,
             decode_topk_lens=lens if num_decode else None,
-            prefill_topk_indices=prefill if build_prefill and num_tokens > num_decode else None,
+            prefill_topk_indices=prefill if build_prefill else None,
+            combined_indices=combined,
+            combined_lens=combined_lens,
+            chunks=chunks,
         )
 
-    def _split(self, query_start_loc: torch.Tensor | Sequence[int], num_tokens: int) -> tuple[int, np.ndarray]:
-        """Decode tokens of the batch, and the request of each."""
-        if isinstance(query_start_loc, torch.Tensor) and query_start_loc.device.type != "cpu":
-            raise ValueError(
-                f"query_start_loc is on {query_start_loc.device}; it must be on the host, since the split into decode "
-                "and prefill is made there and reading it back would wait for the GPU"
-            )
-        given = np.asarray(query_start_loc)
-        if given.size and given.dtype.kind not in "iu":
-            raise TypeError(f"query_start_loc is {_short(given)}, of {given.dtype}; it must be host integers")
-        starts = given.astype(np.int64)
+    def _query_lens(self, query_start_loc: torch.Tensor | Sequence[int], num_tokens: int) -> np.ndarray:
+        """Tokens of each request of the step."""
+        starts = _host_integers("query_start_loc", query_start_loc)
         if starts.ndim != 1 or starts.size == 0 or starts[0] != 0 or starts[-1] > num_tokens:
             raise ValueError(
                 f"query_start_loc is {_short(starts)}; it must start at 0 and end at most at the {num_tokens} tokens"
@@ -395,11 +435,13 @@ class C128AMetadataBuilder:
         queries = np.diff(starts)
         if (queries < 0).any():
             raise ValueError(f"query_start_loc is {_short(starts)}; it must not decrease")
+        return queries
+
+    def _split(self, queries: np.ndarray, num_tokens: int) -> tuple[int, int]:
+        """Decode requests and decode tokens of the batch."""
         is_prefill = queries > self.decode_threshold
         if not is_prefill.any():
-            requests = np.full(num_tokens, -1, dtype=np.int32)  # padding tokens belong to no request
-            requests[: starts[-1]] = np.repeat(np.arange(len(queries), dtype=np.int32), queries)
-            return num_tokens, requests
+            return len(queries), num_tokens
         first = int(is_prefill.argmax())
         late = np.flatnonzero(~is_prefill[first:] & (queries[first:] > 0))
         if late.size:
@@ -408,17 +450,62 @@ class C128AMetadataBuilder:
                 f"query_start_loc puts request {at} (query length {queries[at]}, decode up to {self.decode_threshold}) "
                 f"behind prefill request {first}; decode requests must come first"
             )
-        return int(starts[first]), np.repeat(np.arange(first, dtype=np.int32), queries[:first])
+        return first, int(queries[:first].sum())
 
-    def _upload(self, requests: np.ndarray) -> None:
-        """Bring the requests of the decode tokens to the device, unless they are there from the step before."""
-        if np.array_equal(requests, self._uploaded[: len(requests)]) and len(requests) <= len(self._uploaded):
-            return
-        host = torch.from_numpy(requests)
-        if self.device.type == "cuda":
-            host = host.pin_memory()  # the caching host allocator keeps it alive until the copy has run
-        self._requests[: len(requests)].copy_(host, non_blocking=True)
-        self._uploaded = requests
+    def _plan(
+        self,
+        queries: np.ndarray,
+        decode_requests: int,
+        seq_lens: torch.Tensor | Sequence[int] | None,
+        max_seq_len: int,
+    ) -> tuple[list[Chunk], list[np.ndarray]]:
+        """The chunks of a step, and of each request its length, gathered tokens and both bases."""
+        if seq_lens is None:
+            raise ValueError("seq_lens is missing; a builder with workspace_rows plans the chunks of a step by it")
+        seqs = _host_integers("seq_lens", seq_lens)
+        if seqs.shape != queries.shape:
+            raise ValueError(f"seq_lens has shape {seqs.shape}; query_start_loc has {len(queries)} requests")
+        for wrong, least in ((seqs < queries, "its query has {0} tokens"), (seqs > max_seq_len, "max_seq_len is {1}")):
+            if wrong.any():
+                at = int(wrong.argmax())
+                raise ValueError(f"seq_lens[{at}] is {seqs[at]}; {least.format(queries[at], max_seq_len)}")
+        if (most := len(self._integers) // 5) < len(queries):
+            raise ValueError(f"query_start_loc has {len(queries)} requests; this builder has room for {most}")
+        prefill = slice(decode_requests, None)
+        chunks = prefill_chunks(
+            seqs[prefill].tolist(),
+            queries[prefill].tolist(),
+            workspace_rows=self.workspace_rows or 1,
+            compress_ratio=self.compress_ratio,
+        )
+        bases = np.full((2, len(queries)), -1)  # decode requests have no combined rows
+        bases[:, prefill] = step_bases(chunks)
+        return chunks, [seqs, queries + np.minimum(seqs - queries, WINDOW - 1), *bases]
+
+    def _upload(self, *arrays: np.ndarray) -> tuple[torch.Tensor, ...]:
+        """The arrays on the device, by one copy, unless they are there from the step before."""
+        values = np.concatenate(arrays).astype(np.int32)
+        held = self._integers[: len(values)]
+        if not np.array_equal(values, self._uploaded[: len(values)]):
+            host = torch.from_numpy(values)
+            if self.device.type == "cuda":
+                host = host.pin_memory()  # the caching host allocator keeps it alive until the copy has run
+            held.copy_(host, non_blocking=True)
+            self._uploaded = values
+        return held.split([len(array) for array in arrays])
+
+
+def _host_integers(name: str, given: torch.Tensor | Sequence[int]) -> np.ndarray:
+    """Integers that lie on the host, as int64."""
+    if isinstance(given, torch.Tensor) and given.device.type != "cpu":
+        raise ValueError(
+            f"{name} is on {given.device}; it must be on the host, where the step is planned: reading it back would "
+            "wait for the GPU"
+        )
+    values = np.asarray(given)
+    if values.size and values.dtype.kind not in "iu":
+        raise TypeError(f"{name} is {_short(values)}, of {values.dtype}; it must be host integers")
+    return values.astype(np.int64)
 
 
 def _short(starts: np.ndarray) -> str:

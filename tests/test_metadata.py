@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from c128a import kernel, metadata, reference
 from c128a.case import Case
+from c128a.layout import prefill_chunks, step_bases
 from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata
 from c128a.tiles import TILES, tile_shape
 from c128a.width import active_topk_width
@@ -279,9 +280,9 @@ def builder(layout="pitched", model_len=65_536, tokens=64, **options):
     return made
 
 
-def build(made, batch, max_seq_len=None):
+def build(made, batch, max_seq_len=None, **lens):
     seq = batch.max_seq_len if max_seq_len is None else max_seq_len
-    return made.build(batch.positions, batch.query_start_loc, seq, batch.block_table, batch.slot_mapping)
+    return made.build(batch.positions, batch.query_start_loc, seq, batch.block_table, batch.slot_mapping, **lens)
 
 
 @st.composite
@@ -332,15 +333,69 @@ def test_buffers_of_the_baseline_deployment_stay_within_272_mib():
     assert made.reserved_bytes <= 272 * 2**20  # the released builder holds 2 × 8192 × 8192 × 4 = 512 MiB
 
 
-def test_without_prefill_rows_only_decode_rows_are_held_and_built():
-    made = C128AMetadataBuilder(1_048_576, 8192, layout="pitched", max_num_seqs=512, prefill_rows=False, device="meta")
-    assert made.prefill_buffer is None
-    assert made.reserved_bytes == 512 * 8192 * 4 + 2 * 512 * 4
-    batch = batch_of(Case.mixed(2, 5, 1024))
-    got = build(builder(prefill_rows=False), batch)
-    want = reference.decode_rows(batch.positions[:2], 128, int32(0, 1), batch.block_table, 2, 128)
-    assert torch.equal(got.global_decode_topk_indices[:, 0], want)
-    assert got.prefill_topk_indices is None
+@pytest.mark.parametrize("seqs", [None, 512], ids=["a decode row a token", "512 sequences"])
+def test_combined_rows_of_the_baseline_deployment_stay_within_290_mib(seqs):
+    made = C128AMetadataBuilder(
+        1_048_576, 8192, layout="pitched", max_num_seqs=seqs, workspace_rows=100_000, device="meta"
+    )
+    assert made.reserved_bytes <= 290 * 2**20  # 8,192 rows of 8,320 columns are 260 MiB
+
+
+@layouts
+@settings(max_examples=40)
+@given(random_batches(), st.integers(1, 400))
+def test_combined_rows_of_a_step_equal_the_reference(layout, drawn, workspace_rows):
+    case, k, *_ = drawn
+    batch = batch_of(case)
+    decode, first = case.num_decode_tokens, case.decode_requests
+    made = builder(layout, model_len=4096, tokens=64, num_speculative_tokens=k, workspace_rows=workspace_rows)
+    got = build(made, batch, seq_lens=case.seq_lens)
+
+    chunks = prefill_chunks(case.seq_lens[first:], case.query_lens[first:], workspace_rows=workspace_rows)
+    assert got.chunks == chunks and got.prefill_topk_indices is None
+    if decode:
+        want = reference.topk_metadata(
+            batch.positions, 128, decode, batch.token_to_req_indices, batch.block_table, 2, batch.slot_mapping, 128
+        )
+        assert torch.equal(got.global_decode_topk_indices[:, 0], want[0])
+        assert torch.equal(got.decode_topk_lens, want[1])
+    if decode == case.num_tokens:
+        assert got.combined_indices is None and got.combined_lens is None
+        return
+    bases = [int32(*[-1] * first, *of_chunks) for of_chunks in step_bases(chunks)]
+    tokens = (batch.positions[decode:], batch.token_to_req_indices[decode:])
+    rows, lens = reference.combined_rows(*tokens, batch.seq_lens, batch.gather_lens, *bases, 256)
+    assert torch.equal(got.combined_indices, rows) and torch.equal(got.combined_lens, lens)
+    assert len(rows) == 1 or got.combined_indices.stride(0) == 256  # the capacity is 128 columns, as the width is
+
+
+def test_decode_and_combined_rows_lie_apart_at_every_width():
+    made = builder(model_len=1_048_576, tokens=8, workspace_rows=20_000)
+    case = Case.mixed(3, 5, 900)
+    batch = batch_of(case)
+    for seq in (1_048_576, 300_000, 900):  # a longer sequence in the batch makes rows wider, not other
+        got = build(made, batch, max_seq_len=seq, seq_lens=case.seq_lens)
+        assert got.combined_indices.shape == (5, got.width + 128)
+        assert [ids(row) for row in got.combined_indices[:, :7]] == [[*range(7)]] * 5  # 900 // 128 = 7 entries
+        assert got.decode_topk_lens.tolist() == [7, 7, 7]
+        blocks = batch.block_table[:3, :4].repeat_interleave(2, dim=1)[:, :7]
+        want = blocks * 2 + int32(0, 1, 0, 1, 0, 1, 0)
+        assert torch.equal(got.global_decode_topk_indices[:, 0, :7], want)
+
+
+@pytest.mark.parametrize(
+    ("seq_lens", "message"),
+    [
+        (None, "seq_lens is missing"),
+        ((900,), r"seq_lens has shape \(1,\); query_start_loc has 2 requests"),
+        ((900, 4), r"seq_lens\[1\] is 4; its query has 5 tokens"),
+        ((901, 900), r"seq_lens\[0\] is 901; max_seq_len is 900"),
+    ],
+    ids=["missing", "one short", "under its query", "over the longest"],
+)
+def test_seq_lens_that_do_not_fit_the_batch_are_named(seq_lens, message):
+    with pytest.raises(ValueError, match=message):
+        build(builder(workspace_rows=1000), batch_of(Case.mixed(1, 5, 900)), seq_lens=seq_lens)
 
 
 @pytest.mark.parametrize(("decode", "prefill"), [(1, 7), (0, 8)])
@@ -438,6 +493,7 @@ def test_integers_of_numpy_and_torch_are_lengths_and_offsets(starts):
         ({"kv_block_size": 200}, "kv_block_size is 200"),
         ({"policy": "widest"}, "policy is 'widest'"),
         ({"model_len": 0}, "max_model_len is 0"),
+        ({"workspace_rows": 0}, "workspace_rows is 0"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
