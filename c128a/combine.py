@@ -50,7 +50,7 @@ __all__ = [
 
 WINDOW = 128  # tokens of the uncompressed sliding window (DeepSeek-V4)
 LIVE_BLOCK = 128  # columns; live_prefix=True writes whole blocks of this many
-WORKERS = 128  # programs a request in from_rows
+WORKERS = 256  # programs a request in from_rows; vLLM had 128 of them before 0.29
 TENSORS = 10  # that from_positions takes; of those that it does not read any will do
 
 
@@ -367,6 +367,7 @@ def combine_from_rows(
     *,
     compress_ratio: int = 128,
     window: int = WINDOW,
+    workers: int = WORKERS,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Write the combined rows of a prefill chunk from the builder's prefill rows (the form `from_rows`).
 
@@ -382,7 +383,7 @@ def combine_from_rows(
     workspace_rows = host_integer("workspace_rows", workspace_rows, 0)
     compressed_rows = host_integer("compressed_rows", compressed_rows, 0)
     compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
-    window = host_integer("window", window, 1)
+    window, workers = host_integer("window", window, 1), host_integer("workers", workers, 1)
     tensors = {"out": out, "lens": lens, "prefill_rows": prefill_rows, "query_start_loc": query_start_loc}
     tensors |= {"seq_lens": seq_lens, "gather_lens": gather_lens}
     places = tuple([(t.data_ptr(), t.untyped_storage().nbytes(), int(t.storage_offset())) for t in (out, lens)])
@@ -397,7 +398,7 @@ def combine_from_rows(
     rows.fill_(-1)
     if tokens and requests:
         with backend.kernel_lock:
-            from_rows[(requests, WORKERS)](
+            from_rows[(requests, workers)](
                 out, out.stride(0), lens, prefill_rows, prefill_rows.stride(0), query_start_loc, seq_lens, gather_lens,
                 workspace_rows, compressed_rows, topk_width, tokens, RATIO=compress_ratio, SPAN=window,
                 PADDED=1 << (topk_width - 1).bit_length(),

@@ -223,9 +223,9 @@ class C128AMetadata:
     global_decode_topk_indices: torch.Tensor | None  # (num_decode_tokens, 1, width) int32, KV slot ids
     decode_topk_lens: torch.Tensor | None  # (num_decode_tokens,) int32
     prefill_topk_indices: torch.Tensor | None  # (num_prefill_tokens, width) int32, local indices
-    combined_indices: torch.Tensor | None  # (num_prefill_tokens, combined_width(width)) int32, workspace rows
-    combined_lens: torch.Tensor | None  # (num_prefill_tokens,) int32
-    chunks: Sequence[Chunk]  # of the prefill requests that combined_indices serve, counted from the first of them
+    combined_indices: torch.Tensor | None = None  # (num_prefill_tokens, combined_width(width)) int32, workspace rows
+    combined_lens: torch.Tensor | None = None  # (num_prefill_tokens,) int32
+    chunks: Sequence[Chunk] = ()  # of the prefill requests that combined_indices serve, counted from the first of them
 
 
 class C128AMetadataBuilder:

@@ -1,10 +1,9 @@
 """What the bench times: the cells, and for each of them what is launched, after a check against the reference.
 
-A cell is a `Case`. Four functions, one a sheet, make its inputs on the current GPU and give a list of `Timed`:
+A cell is a `Case`. Three functions, one a sheet, make its inputs on the current GPU and give a list of `Timed`:
 
     builder     both kernels, packed and pitched, between their floors: a fill, the loads alone, an empty kernel
     tiles       the builder by tiles of every shape
-    combine     the prefill combine in both forms
     host        one build on the host, whole and in parts
 
 Each raises AssertionError where an output differs from the reference, pads included, on the very inputs to be timed.
@@ -26,7 +25,6 @@ import triton.language as tl
 from c128a import reference
 from c128a.bench import timing
 from c128a.case import CAPACITY, Case
-from c128a.combine import Chunk, combine_from_rows, combine_prefill_indices, combined_width, step_bases
 from c128a.kernel import ROW_LOOP_STEP, Plan
 from c128a.layout import ITEMSIZE, RowLayout
 from c128a.metadata import build_c128a_topk_metadata, build_with_row_loop, check, make_plan, views
@@ -39,10 +37,6 @@ SHAPES = ((1, 0), (32, 0), (256, 0), (1024, 0), (0, 2048), (0, 8192), (64, 4096)
 CELLS = [Case.mixed(*shape, length) for shape in SHAPES for length in LENGTHS]
 CELLS += [Case.mixed(*shape, length) for shape in ((256, 0), (0, 8192)) for length in BETWEEN]
 CELLS.append(Case.one_long(256, 1_048_576, 4_096))
-# A combine chunk of 8,192 tokens holds two requests. How many the released kernel's figures (elsewhere.json) were taken
-# with is not known: with one request from_rows is up to 1.4 × slower than they are, with two within 10 %.
-REQUEST_TOKENS = 4096
-
 Row = dict[str, Any]
 Build = Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]  # with the signature of the report
 
@@ -53,6 +47,7 @@ class Timed(NamedTuple):
     facts: Row
     call: Callable[[], object]
     cold: bool = True  # whether it is timed with a cold L2 too
+    in_graph: int = timing.IN_GRAPH  # calls in a graph, when it is timed with a warm L2
 
 
 def cell_name(case: Case) -> str:
@@ -195,59 +190,6 @@ def tiles(case: Case) -> list[Timed]:
 def _tiled(rows: _Rows, case: Case, tile: Tile) -> Callable[[], object]:
     plan = replace(rows.plan(case), tile=tile)
     return partial(plan.launch, *rows.buffers, *rows.inputs)
-
-
-def chunk(tokens: int, seq_len: int) -> Case:
-    """A prefill chunk for the combine: requests of REQUEST_TOKENS that end at contexts of seq_len tokens.
-
-    >>> chunk(8192, 32_768).query_lens, chunk(2048, 32_768).query_lens
-    ((4096, 4096), (2048,))
-    """
-    step = min(REQUEST_TOKENS, seq_len)
-    queries = tuple(min(step, tokens - start) for start in range(0, tokens, step))
-    return Case(queries, (seq_len,) * len(queries), 0)
-
-
-COMBINE_CELLS = [chunk(tokens, length) for tokens in (2048, 8192) for length in (8_192, *LENGTHS[1:])]
-COMBINE_CELLS += [chunk(8192, length) for length in BETWEEN]
-
-
-def combine(case: Case) -> list[Timed]:
-    """The prefill combine in one cell, from prefill rows as the releases do it and from positions."""
-    positions, requests, _, _, seq_lens, gather_lens = case.tensors(backend.device())
-    starts = torch.tensor(case.query_start_loc, device=backend.device())
-    sizes = (CAPACITY + int(gather_lens.max()), CAPACITY)  # rows of the workspace a request, compressed rows of them
-    batch = (seq_lens, gather_lens, *sizes)
-    of_chunk = step_bases([Chunk(0, case.num_requests, compressed_rows=sizes[1], workspace_rows=sizes[0])])
-    bases = [torch.tensor(each, dtype=torch.int32, device=backend.device()) for each in of_chunk]
-    cells = torch.empty(case.num_tokens * combined_width(CAPACITY), dtype=torch.int32, device=backend.device())
-    lens = torch.empty(case.num_tokens, dtype=torch.int32, device=backend.device())
-    timed = []
-    for each in (case, replace(case, policy="fixed")):
-        columns = combined_width(each.width)
-        out = cells[: case.num_tokens * columns].view(case.num_tokens, columns)
-        rows = reference.prefill_rows(positions, case.compress_ratio, each.width)
-        from_rows = partial(combine_from_rows, rows, starts, *batch, out, lens)
-        from_positions = partial(combine_prefill_indices, positions, requests, *batch, out, lens)
-        want = reference.combined_rows(positions, requests, seq_lens, gather_lens, bases[0], bases[1], columns)
-        for form in (from_rows, from_positions):
-            out.fill_(-99)
-            lens.fill_(-99)
-            if not all(map(torch.equal, form(), want)):
-                raise AssertionError(f"{form.func.__name__} differs in cell {cell_name(case)}, {columns} wide")
-        facts = {"sheet": "combine", "kernel": "combine", **cell_facts(each), "layout": "", "out_width": columns}
-        facts |= {"bytes": out.numel() * ITEMSIZE, "scale": 1.0}
-        calls: dict[str, Callable[[], object]]
-        if each is case:
-            calls = {"from_rows_adaptive": from_rows, "from_positions": from_positions}
-            calls |= {
-                "from_positions_live": partial(from_positions, live_prefix=True),
-                "fill": partial(torch.Tensor.fill_, out, -1),
-            }
-        else:
-            calls = {"from_rows_fixed": from_rows, "from_positions_fixed": from_positions}
-        timed += [Timed(facts | {"variant": variant}, call) for variant, call in calls.items()]
-    return timed
 
 
 def host() -> list[Timed]:

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 PACKAGE = Path(__file__).resolve().parents[1]
-TIMED = ("kernel.py", "tiles.py", "combine.py", "bench/timing.py", "bench/cases.py")  # what decides about a time
+# What decides about a time.
+TIMED = ("kernel.py", "tiles.py", "combine.py", "bench/timing.py", "bench/cases.py", "bench/combines.py")
 
 
 def provenance(command: str) -> dict[str, Any]:

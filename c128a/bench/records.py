@@ -31,7 +31,7 @@ from c128a.width import POLICIES
 
 ELSEWHERE = "elsewhere"
 IN_A_CELL = ("cell", "max_seq_len", "capacity", "policy", "width", "cache")  # never missing but for WITHOUT_CELL
-WITHOUT_CELL = ("host", "empty")  # kernels that need not be timed in a cell
+WITHOUT_CELL = ("host", "step host", "empty")  # kernels that need not be timed in a cell, or not with a cache
 MOST = 2**63  # a number is smaller: the table holds 64 bits
 
 
@@ -73,7 +73,7 @@ _TILE = Field("a list of rows, columns and warps", lambda value: _list(value, _C
 _SAMPLES = Field("a list of lists of numbers", lambda value: _list(value, lambda own: _list(own, _number)), ())
 
 FIELDS: dict[str, Field] = {
-    "sheet": _one_of("builder", "combine", "host", "tiles", "consumers"),  # consumers: kernels that read index rows
+    "sheet": _one_of("builder", "combine", "step", "host", "tiles", "consumers"),  # consumers read index rows
     "kernel": _NAME,
     "variant": _NAME,  # its form
     "cell": _NAME._replace(missing=""),  # decode rows + prefill rows @ max_seq_len
@@ -83,6 +83,7 @@ FIELDS: dict[str, Field] = {
     "policy": _one_of(*POLICIES, missing=""),
     "layout": _one_of(*LAYOUTS, missing=""),
     **dict.fromkeys(("width", "out_width", "trips"), _COUNT),  # columns built; of a combined row; trips of a row loop
+    **dict.fromkeys(("layers", "launches"), _COUNT),  # of a whole step: layers that combine; kernels launched
     "tile": _TILE,
     "bytes": _COUNT,  # that the kernel writes
     "scale": Field("a number of at least 1", lambda value: _number(value, 1), math.nan),  # all it moves, over that

@@ -1,6 +1,8 @@
 """The one runner for every timing: `python -m c128a.bench`. Prints a table and writes one JSON record.
 
-    python -m c128a.bench builder --out data/h200-builder.json      a sheet of cases.py: builder, combine, host or tiles
+    python -m c128a.bench builder --out data/h200-builder.json      a sheet of cases.py: builder, host or tiles
+    python -m c128a.bench combine --out data/h200-combine.json      a sheet of combines.py: combine or step
+    python -m c128a.bench combine --peers FOLDER                    the same beside other engines, from unpacked wheels
     python -m c128a.bench builder --cell 0,8192,32768               one cell: decode rows, prefill tokens, length
     python -m c128a.bench builder --compare package.module:function another function with the report's signature
 
@@ -15,18 +17,19 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import geometric_mean
+from typing import Any
 
 import pandas as pd
 
 from c128a import backend
-from c128a.bench import cases, records, timing
+from c128a.bench import cases, combines, peers, records, timing
 from c128a.bench.cases import Row, Timed
 from c128a.bench.provenance import clocks, provenance
 from c128a.case import MAX_MODEL_LEN, Case
@@ -40,21 +43,29 @@ def measure(asked: Namespace) -> tuple[list[Measured], dict[str, str]]:
     """Measure once what the options ask for, in this process, on the current GPU; and its clocks right after."""
     found: list[Measured] = []
 
-    def take(timed: list[Timed], times: Callable[..., timing.Samples], **more: str) -> None:
-        samples = times([each.call for each in timed], repeats=asked.repeats)
+    def take(timed: list[Timed], times: Callable[..., timing.Samples], how: Mapping[str, Any], **more: str) -> None:
+        samples = times([each.call for each in timed], repeats=asked.repeats, **how)
         found.extend(({**each.facts, **more}, own) for each, own in zip(timed, samples, strict=True))
 
     if asked.sheet == "host":
-        take(cases.host(), timing.host_times)
+        take(cases.host(), timing.host_times, {})
         return found, clocks()
-    for case in asked.cell or (cases.COMBINE_CELLS if asked.sheet == "combine" else cases.CELLS):
-        if asked.sheet == "builder":
+    others = peers.find(asked.peers) if asked.peers else {}
+    every = {"combine": combines.COMBINE_CELLS, "step": combines.STEP_CELLS}.get(asked.sheet, cases.CELLS)
+    for case in asked.cell or every:
+        if asked.sheet == "step":
+            timed = combines.step(case, others)
+            take(timed, timing.host_times, {"batch": 1}, kernel="step host")
+            timed = [each for each in timed if each.in_graph]
+        elif asked.sheet == "combine":
+            timed = combines.combine(case, others)
+        elif asked.sheet == "builder":
             timed = cases.builder(case, _function(asked.compare) if asked.compare else None)
         else:
-            timed = {"combine": cases.combine, "tiles": cases.tiles}[asked.sheet](case)
-        take(timed, timing.warm_times, cache="warm")
+            timed = cases.tiles(case)
+        take(timed, timing.warm_times, {"in_graph": [each.in_graph for each in timed]}, cache="warm")
         if cold := [each for each in timed if each.cold and not asked.no_cold]:
-            take(cold, timing.cold_times, cache="cold")
+            take(cold, timing.cold_times, {}, cache="cold")
     return found, clocks()
 
 
@@ -94,6 +105,9 @@ def summary(rows: Sequence[Row]) -> str:
     if sheet == "host":
         return found[["variant", "us", "one more process"]].to_string(index=False)
     warm = found[found["cache"] == "warm"].drop_duplicates(["cell", "layout", "variant"])
+    if sheet == "step":
+        times = found.pivot_table("us", ["cell", "layers", "kernel"], "variant", sort=False)
+        return times.to_string(float_format="{:.1f}".format)
     if sheet == "tiles":
         return "\n".join(f"{cell:34} {_fastest(shapes)}" for cell, shapes in warm.groupby("cell", sort=False))
     base, new = PAIRS[sheet]
@@ -120,13 +134,14 @@ def _fastest(shapes: pd.DataFrame) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     parser = ArgumentParser(prog="python -m c128a.bench", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("sheet", choices=["builder", "combine", "host", "tiles"])
+    parser.add_argument("sheet", choices=["builder", "combine", "step", "host", "tiles"])
     cell = "only this cell (repeatable)"
     parser.add_argument("--cell", action="append", type=_cell, metavar="DECODE,PREFILL,LENGTH", help=cell)
     parser.add_argument("--processes", type=int, default=8, help="fresh processes that measure it all (default 8)")
     parser.add_argument("--repeats", type=int, default=9, help="samples a measurement and process (default 9)")
     parser.add_argument("--no-cold", action="store_true", help="leave out the measurements with a cold L2")
     parser.add_argument("--compare", metavar="MODULE:FUNCTION", help="time a function with the report's signature too")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="time the combines of unpacked wheels too")
     parser.add_argument("--out", type=Path, help="write the record here")
     asked = parser.parse_args(argv)
     least, most = timing.PROCESSES
@@ -134,12 +149,12 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--processes is {asked.processes}; it must be between {least} and {most}: fewer show no spread")
     if asked.repeats < 3:
         parser.error(f"--repeats is {asked.repeats}; it must be at least 3")
-    if asked.cell and asked.sheet == "host":
-        parser.error("--cell is given; the sheet host has one case of its own")
+    if asked.cell and asked.sheet in ("host", "step"):
+        parser.error(f"--cell is given; the sheet {asked.sheet} has cells of its own")
     if asked.cell and asked.sheet == "combine":
         if any(case.num_decode_tokens for case in asked.cell):
             parser.error("--cell has decode rows; the combine has prefill tokens alone: 0,PREFILL,LENGTH")
-        asked.cell = [cases.chunk(case.num_tokens, case.max_seq_len) for case in asked.cell]
+        asked.cell = [combines.chunk(case.num_tokens, case.max_seq_len) for case in asked.cell]
     if asked.compare:
         if asked.sheet != "builder":
             parser.error(f"--compare is {asked.compare!r}; only the sheet builder compares")
@@ -147,6 +162,13 @@ def main(argv: list[str] | None = None) -> int:
             _function(asked.compare)
         except (ImportError, AttributeError, ValueError) as error:
             parser.error(f"--compare is {asked.compare!r}; it must be MODULE:FUNCTION: {error}")
+    if asked.peers:
+        if asked.sheet not in ("combine", "step"):
+            parser.error(f"--peers is {str(asked.peers)!r}; only the sheets combine and step have peers")
+        try:
+            peers.find(asked.peers)
+        except ValueError as error:
+            parser.error(str(error))
     if backend.INTERPRET or not backend.HAS_GPU:
         print(f"{parser.prog} needs an NVIDIA GPU: interpreted kernels have no meaningful times", file=sys.stderr)
         return 1
@@ -183,6 +205,8 @@ def _run(asked: Namespace) -> None:
     with records.whole_file(asked.out, reserve=RESERVED) if asked.out else nullcontext() as file:
         facts = provenance(" ".join(["python", "-m", "c128a.bench", *sys.argv[1:]]))
         facts |= {"processes": asked.processes, "repeats": asked.repeats}
+        if asked.peers:
+            facts["peers"] = {name: peer.version for name, peer in peers.find(asked.peers).items()}
         with timing.device_lock(timeout_s=60):
             rows, clock = in_fresh_processes(asked)
         facts |= {f"{name}_after": value for name, value in clock.items() if name != "driver"}

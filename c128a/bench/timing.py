@@ -153,21 +153,23 @@ def _elapsed_us(graph: torch.cuda.CUDAGraph) -> float:
     return start.elapsed_time(end) * 1000
 
 
-def warm_times(calls: Calls, *, repeats: int, in_graph: int = IN_GRAPH) -> Samples:
-    """Kernel time of each launch with its data in L2, in microseconds, interleaved.
+def warm_times(calls: Calls, *, repeats: int, in_graph: Sequence[int] | None = None) -> Samples:
+    """Kernel time of each call with its data in L2, in microseconds, interleaved.
 
-    The time of a graph depends a little on where its memory lies. Whoever does not measure in several processes calls
-    this several times: each call captures anew.
+    in_graph: calls in the smaller graph of each, IN_GRAPH where it is None. The time of a graph depends a little on
+    where its memory lies. Whoever does not measure in several processes calls this several times: each call captures
+    anew.
     """
-    graphs = [(capture(call, in_graph), capture(call, 2 * in_graph)) for call in calls]
+    counts = in_graph or [IN_GRAPH] * len(calls)
+    graphs = [(capture(call, n), capture(call, 2 * n)) for call, n in zip(calls, counts, strict=True)]
     samples: Samples = [[] for _ in calls]
     for _ in range(repeats):
-        for pair, each in zip(graphs, samples, strict=True):
+        for pair, each, n in zip(graphs, samples, counts, strict=True):
             taken = []
             for graph in pair:
                 graph.replay()
                 taken.append(_elapsed_us(graph))
-            each.append((taken[1] - taken[0]) / in_graph)
+            each.append((taken[1] - taken[0]) / n)
     return samples
 
 

@@ -6,7 +6,7 @@ from statistics import geometric_mean
 
 import pytest
 
-from c128a.bench import cases, records
+from c128a.bench import cases, combines, records
 from c128a.bench.provenance import source_hash
 from c128a.tiles import tile_shape
 from c128a.width import active_topk_width, loop_trips
@@ -14,7 +14,8 @@ from c128a.width import active_topk_width, loop_trips
 OWN = records.rows(source="recorded", sheet=["builder", "combine", "tiles", "host"])
 ELSEWHERE = records.rows(source="elsewhere")
 each_run = pytest.mark.parametrize("name", sorted(set(OWN["record"])))
-CELLS, COMBINE_CELLS = ([cases.cell_name(case) for case in every] for every in (cases.CELLS, cases.COMBINE_CELLS))
+CELLS, COMBINE_CELLS = ([cases.cell_name(case) for case in every] for every in (cases.CELLS, combines.COMBINE_CELLS))
+STEP_CELLS = [combines.step_name(case) for case in combines.STEP_CELLS]
 ONE_LONG = CELLS[-1]
 BASELINE = {cases.cell_name(case) for case in cases.CELLS if case.max_seq_len in cases.LENGTHS} - {ONE_LONG}
 
@@ -85,7 +86,7 @@ def test_a_run_was_made_by_the_source_of_today_and_covers_every_cell(name):
     if "source_hash" not in head:
         pytest.skip("recorded before the hash of its source was kept")
     assert head["source_hash"] == source_hash()
-    every = {"host": [], "combine": COMBINE_CELLS}.get(rows["sheet"][0], CELLS)
+    every = {"host": [], "combine": COMBINE_CELLS, "step": STEP_CELLS}.get(rows["sheet"][0], CELLS)
     assert set(rows["cell"]) - {""} == set(every)
     if rows["sheet"][0] in ("builder", "combine"):
         assert set(rows.groupby(["variant", "layout", "cache"]).size()) == {len(every)}

@@ -1,0 +1,171 @@
+"""The combines of other engines, to be timed beside ours: `python -m c128a.bench combine --peers FOLDER`.
+
+FOLDER holds unpacked wheels: vllm/, sglang/ or tokenspeed_kernel/, with their *.dist-info, which names the version,
+beside them. A function is taken from its file by name, with what it uses there, so that nothing else of an engine is
+imported; nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from c128a.combine import WINDOW
+
+Call = Callable[[], object]
+
+
+class Chunk(NamedTuple):
+    """What a combine of one chunk takes; the tensors are those of `c128a.combine`."""
+
+    positions: torch.Tensor  # (tokens,) int64
+    token_to_req_indices: torch.Tensor  # (tokens,) int32
+    query_start_loc: torch.Tensor  # (requests + 1,) int32
+    seq_lens: torch.Tensor  # (requests,) int32
+    gather_lens: torch.Tensor  # (requests,) int32
+    bases: tuple[torch.Tensor, torch.Tensor]  # (requests,) int32 each
+    rows: torch.Tensor  # (tokens, width) int32, the builder's prefill rows
+    workspace_rows: int
+    compressed_rows: int
+    compress_ratio: int
+    out: torch.Tensor  # (tokens, combined width) int32
+    lens: torch.Tensor  # (tokens,) int32
+
+
+class Peer(NamedTuple):
+    """An engine's combine: from the inputs of a chunk to a call that launches it and returns its rows and lens."""
+
+    version: str
+    prepare: Callable[[Chunk], Call]
+
+
+def find(folder: Path) -> dict[str, Peer]:
+    """The engines in the folder, by the name of their package.
+
+    Raises ValueError, with the reason, where there is none, or one without its version or its function.
+    """
+    found = {}
+    for name, (path, function, prepare) in PEERS.items():
+        if (folder / name).is_dir():
+            found[name] = Peer(_version(folder, name), prepare(_lift(folder / path, function)))
+    if not found:
+        raise ValueError(f"--peers is {str(folder)!r}; it holds none of {', '.join(PEERS)}")
+    return found
+
+
+def _version(folder: Path, package: str) -> str:
+    for path in folder.glob(f"{package}-*.dist-info/METADATA"):
+        return re.findall(r"^Version: (\S+)$", path.read_text(encoding="utf-8"), re.M)[0]
+    raise ValueError(f"--peers is {str(folder)!r}; it holds no {package}-*.dist-info, which names the version")
+
+
+def _lift(path: Path, name: str) -> Any:
+    """A function of a file, or a method as CLASS.METHOD, in a module of its own with all that it uses in its file."""
+    try:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+    except OSError as error:
+        raise ValueError(f"--peers has no {path}: {error.strerror}") from None
+    owner, _, name = name.rpartition(".")
+    body += [part for node in body if isinstance(node, ast.ClassDef) and node.name == owner for part in node.body]
+    defined: dict[str, ast.stmt] = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [each for each in node.decorator_list if "jit" in ast.unparse(each)]
+            defined[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            defined[node.targets[0].id] = node
+    if name not in defined:
+        raise ValueError(f"--peers: {path} has no {name}")
+    wanted, queue = set(), [name]
+    while queue:
+        each = queue.pop()
+        if each in defined and each not in wanted:
+            wanted.add(each)
+            queue += [part.id for part in ast.walk(defined[each]) if isinstance(part, ast.Name)]
+    lines = ["from __future__ import annotations", "from typing import Optional", "import torch"]
+    lines += ["import triton", "import triton.language as tl"]
+    lines += [ast.unparse(node) for each, node in defined.items() if each in wanted]
+    with tempfile.TemporaryDirectory() as folder:  # Triton reads a kernel's source when it is decorated
+        file = Path(folder) / f"lifted_{name}.py"
+        file.write_text("\n\n".join(lines), encoding="utf-8")
+        spec = spec_from_file_location(file.stem, file)
+        assert spec is not None and spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules[file.stem] = module
+        spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def _vllm(kernel: Any) -> Callable[[Chunk], Call]:
+    """vLLM from 0.29 on: 256 programs a request, after a fill with -1."""
+
+    def prepare(chunk: Chunk) -> Call:
+        width = chunk.rows.shape[1]
+        unread = chunk.rows  # in place of the visible tokens of images
+        tensors = (chunk.query_start_loc, chunk.seq_lens, chunk.gather_lens, unread, unread)
+        sizes = (chunk.workspace_rows, chunk.compressed_rows)
+        constants = {"TOP_K": width, "COMPRESS_RATIO": chunk.compress_ratio, "WINDOW_SIZE": WINDOW, "IMAGE_WIDTH": 0}
+        constants |= {"PADDED_TOP_K": 1 << (width - 1).bit_length()}
+
+        def call() -> tuple[torch.Tensor, torch.Tensor]:
+            chunk.out.fill_(-1)
+            out, rows = (chunk.out, chunk.out.stride(0), chunk.lens), (chunk.rows, chunk.rows.stride(0))
+            kernel[(len(chunk.seq_lens), 256)](*out, *rows, *tensors, *sizes, **constants)
+            return chunk.out, chunk.lens
+
+        return call
+
+    return prepare
+
+
+def _sglang(function: Any) -> Callable[[Chunk], Call]:
+    """SGLang 0.5.23: a base for each request, rows written whole."""
+    function.__globals__["ceil_align"] = lambda value, multiple: -(-value // multiple) * multiple
+
+    def prepare(chunk: Chunk) -> Call:
+        lens = (chunk.query_start_loc, chunk.positions.int(), chunk.seq_lens, chunk.gather_lens, *chunk.bases)
+        sizes = (WINDOW, chunk.compress_ratio, chunk.rows.shape[1])
+        return lambda: function(chunk.rows, *lens, *sizes, chunk.out, chunk.lens)
+
+    return prepare
+
+
+def _tokenspeed(function: Any) -> Callable[[Chunk], Call]:
+    """TokenSpeed 0.1.4: one program for 128 columns, after a fill with -1, into tensors of its own."""
+
+    def prepare(chunk: Chunk) -> Call:
+        tensors = {"positions": chunk.positions, "token_to_req_indices": chunk.token_to_req_indices}
+        tensors |= {"seq_lens": chunk.seq_lens, "gather_lens": chunk.gather_lens}
+        tensors |= {"compressed_lens": chunk.seq_lens // chunk.compress_ratio}
+        sizes = {"window_size": WINDOW, "compress_ratio": chunk.compress_ratio}
+        sizes |= {"workspace_width": chunk.workspace_rows, "compressed_base": chunk.compressed_rows}
+        return lambda: function(**tensors, **sizes)
+
+    return prepare
+
+
+PEERS = {
+    "vllm": (
+        "vllm/models/deepseek_v4/common/ops/cache_utils.py",
+        "CombineTopkSwaIndicesKernel.kernel",
+        _vllm,
+    ),
+    "sglang": (
+        "sglang/kernels/ops/attention/dsv4/sparse_prefill_kernels.py",
+        "combine_topk_swa_indices",
+        _sglang,
+    ),
+    "tokenspeed_kernel": (
+        "tokenspeed_kernel/ops/attention/dsv4/triton.py",
+        "dsv4_combine_dense_swa_indices",
+        _tokenspeed,
+    ),
+}

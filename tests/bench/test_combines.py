@@ -1,0 +1,94 @@
+"""The combine as it is timed: one chunk, a whole step, and functions taken from an engine's files. Interpreted here."""
+
+import pytest
+
+from c128a.bench import combines, peers
+from c128a.case import Case
+
+STEP = Case((3, 2), (3_000, 40_000), 0)
+# A function under the name of SGLang's that uses a constant and another function of its file, and fills the window's
+# part with what the argument of the test says.
+SOURCE = """
+import of_the_engine
+UNUSED = of_the_engine.value
+WIDE = 128
+
+def in_front(bases, requests):
+    return bases[requests]
+
+def combine_topk_swa_indices(rows, starts, positions, seqs, gathers, bases, behind, size, ratio, topk, out, lens):
+    requests = torch.bucketize(torch.arange(len(rows), device=out.device), starts[1:], right=True)
+    out.fill_(-1)
+    for row, (position, request) in enumerate(zip(positions.tolist(), requests.tolist())):
+        n = (position + 1) // ratio
+        first = max(position - WIDE + 1, 0)
+        out[row, :n] = torch.arange(n, device=out.device) + in_front(bases, request)
+        token = behind[request] + first - (seqs[request] - gathers[request])
+        window = torch.arange(position - first + 1, device=out.device) + token + {OFF}
+        out[row, n : n + len(window)] = window
+        lens[row] = n + position - first + 1
+    return out, lens
+"""
+
+
+def engine(folder, off=0):
+    """A folder as unpacked wheels leave it, with one engine in it."""
+    path = folder / "sglang/kernels/ops/attention/dsv4/sparse_prefill_kernels.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(SOURCE.replace("{OFF}", str(off)))
+    about = folder / "sglang-0.5.23.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: sglang\nVersion: 0.5.23\n")
+    return folder
+
+
+def test_a_chunk_is_timed_in_both_forms_beside_an_engine(tmp_path):
+    found = peers.find(engine(tmp_path))
+    assert {name: peer.version for name, peer in found.items()} == {"sglang": "0.5.23"}
+    timed = combines.combine(combines.chunk(5, 3_000), found)
+    for each in timed:
+        each.call()
+    widths = {each.facts["variant"]: each.facts["out_width"] for each in timed}
+    assert (widths["from_rows_adaptive"], widths["from_rows_fixed"]) == (256, 8320)  # the width and 128 of the window
+    assert widths["sglang"] == widths["from_positions"] == widths["fill"] == 256
+
+
+def test_a_step_is_timed_in_every_layer_and_once(monkeypatch):
+    monkeypatch.setattr(combines, "WORKSPACE_ROWS", 500)  # two chunks: together they take 2 × (312 + 130) rows
+    timed = combines.step(STEP, {})
+    facts = {(each.facts["layers"], each.facts["variant"]): each.facts for each in timed}
+    assert {name: facts[31, name]["launches"] for name in ("released_256", "every_layer", "once")} == {
+        "released_256": 31 * 2 * 2,  # a fill and a launch for each of two chunks
+        "every_layer": 31 * 2,
+        "once": 1,
+    }
+    size = 5 * (512 + 128) * 4  # 40,000 tokens are 312 entries: 512 columns, and the window
+    assert (facts[20, "once"]["bytes"], facts[20, "every_layer"]["bytes"]) == (size, 20 * size)
+    assert [each.facts["variant"] for each in timed if not each.in_graph] == ["once_planned"] * 2
+    for each in timed:
+        if each.facts["layers"] == 20 and "released" not in each.facts["variant"]:
+            each.call()
+
+
+def test_an_engine_whose_rows_are_wrong_is_not_timed(tmp_path):
+    with pytest.raises(AssertionError, match=r"sglang differs in cell 0\+5@3000, 256 wide"):
+        combines.combine(combines.chunk(5, 3_000), peers.find(engine(tmp_path, off=1)))
+
+
+def test_a_folder_without_engines_version_or_function_is_refused_with_the_reason(tmp_path):
+    with pytest.raises(ValueError, match="holds none of vllm, sglang, tokenspeed_kernel"):
+        peers.find(tmp_path)
+    path = engine(tmp_path) / "sglang/kernels/ops/attention/dsv4/sparse_prefill_kernels.py"
+    path.write_text("")
+    with pytest.raises(ValueError, match="has no combine_topk_swa_indices"):
+        peers.find(tmp_path)
+    (tmp_path / "sglang-0.5.23.dist-info/METADATA").unlink()
+    with pytest.raises(ValueError, match=r"no sglang-\*\.dist-info"):
+        peers.find(tmp_path)
+
+
+def test_the_cells_of_the_combine_and_of_the_step():
+    assert len(combines.COMBINE_CELLS) == 11 and len(combines.STEP_CELLS) == 16
+    assert {sum(case.query_lens) for case in combines.STEP_CELLS} == {8192}
+    # vLLM's workspace at 1,048,576 tokens and 8,192 a batch: 4 × (8,192 entries + 128 of the window + 8,192 tokens)
+    assert combines.WORKSPACE_ROWS == 66_048
