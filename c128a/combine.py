@@ -265,15 +265,15 @@ def _combine(
     out, lens = tensors["out"], tensors["lens"]
     given = tuple([(t.dtype, t.device, t.shape, t.stride()) for t in tensors.values()])
     places = tuple([(t.data_ptr(), t.untyped_storage().nbytes(), t.storage_offset()) for t in (out, lens)])
-    plan = _plan(tuple(tensors), given, places, compress_ratio, window, bool(live_prefix), chunk, max_seq_len)
-    if plan.launch is not None:
+    made = plan(tuple(tensors), given, places, compress_ratio, window, bool(live_prefix), chunk, max_seq_len)
+    if made.launch is not None:
         unread = [tensors["seq_lens"]] * (TENSORS - len(tensors))
-        plan.launch(*tensors.values(), *unread)
-    return out.as_strided(*plan.rows), lens.as_strided(*plan.lens)
+        made.launch(*tensors.values(), *unread)
+    return out.as_strided(*made.rows), lens.as_strided(*made.lens)
 
 
 @lru_cache(maxsize=4096)
-def _plan(
+def plan(
     names: tuple[str, ...],
     given: tuple[Facts, ...],
     places: tuple[tuple[int, int, int], ...],

@@ -174,9 +174,8 @@ def prefill_chunks(
     if len(seq_lens) != len(query_lens):
         raise ValueError(f"seq_lens holds {len(seq_lens)} requests, query_lens {len(query_lens)}")
     compressed, gathered = [], []
-    for request, (given_seq, given_query) in enumerate(zip(seq_lens, query_lens, strict=True)):
-        seq = host_integer(f"seq_lens[{request}]", given_seq, 0)
-        query = host_integer(f"query_lens[{request}]", given_query, 0)
+    seqs, queries = _host_integers("seq_lens", seq_lens), _host_integers("query_lens", query_lens)
+    for request, (seq, query) in enumerate(zip(seqs, queries, strict=True)):
         if query > seq:
             raise ValueError(f"query_lens[{request}] is {query}; its sequence has {seq} tokens")
         compressed.append(seq // compress_ratio)
@@ -192,6 +191,13 @@ def prefill_chunks(
     if compressed:
         chunks.append(Chunk(start, len(compressed), most, most + longest))
     return chunks
+
+
+def _host_integers(name: str, values: Sequence[int]) -> list[int]:
+    return [
+        value if type(value) is int and value >= 0 else host_integer(f"{name}[{at}]", value, 0)
+        for at, value in enumerate(values)
+    ]
 
 
 def step_bases(chunks: Sequence[Chunk]) -> tuple[list[int], list[int]]:

@@ -4,7 +4,7 @@ A cell is a `Case`. Three functions, one a sheet, make its inputs on the current
 
     builder     both kernels, packed and pitched, between their floors: a fill, the loads alone, an empty kernel
     tiles       the builder by tiles of every shape
-    host        one build on the host, whole and in parts
+    host        one build on the host, whole and in parts, and one combine
 
 Each raises AssertionError where an output differs from the reference, pads included, on the very inputs to be timed.
 """
@@ -25,6 +25,8 @@ import triton.language as tl
 from c128a import reference
 from c128a.bench import timing
 from c128a.case import CAPACITY, Case
+from c128a.combine import combine_step_indices, combined_width
+from c128a.combine import plan as combine_plan
 from c128a.kernel import ROW_LOOP_STEP, Plan
 from c128a.layout import ITEMSIZE, RowLayout
 from c128a.metadata import build_c128a_topk_metadata, build_with_row_loop, check, make_plan, views
@@ -193,7 +195,11 @@ def _tiled(rows: _Rows, case: Case, tile: Tile) -> Callable[[], object]:
 
 
 def host() -> list[Timed]:
-    """One build of 64 decode and 64 prefill rows at 32,768 tokens on the host, whole and in parts."""
+    """One build of 64 decode and 64 prefill rows at 32,768 tokens on the host, whole and in parts, and one combine.
+
+    What a call checks and prepares is kept for the next call with the same sizes, at the same addresses: "not seen
+    before" forgets it each time, which is what a step with token counts of its own pays.
+    """
     case = Case.mixed(64, 64, 32_768, layout="packed")
     rows = _Rows(case)
     arguments, plan = rows.arguments(case.width), rows.plan(case)
@@ -202,16 +208,28 @@ def host() -> list[Timed]:
     tiled = partial(plan.launch, *rows.buffers, *rows.inputs)
     graph = timing.capture(tiled, 1)
 
-    def first_call() -> None:
+    positions, requests, _, _, seq_lens, gather_lens = case.tensors(backend.device())
+    lens = torch.empty(case.num_tokens, dtype=torch.int32, device=positions.device)
+    out = torch.empty(case.num_tokens, combined_width(case.width), dtype=torch.int32, device=positions.device)
+    base = torch.zeros_like(seq_lens)  # the workspace row of every request: the ids are not looked at
+    combine = partial(combine_step_indices, positions, requests, seq_lens, gather_lens, base, base, out, lens)
+
+    def new_build() -> None:
         check.cache_clear()
-        rows.plan(case)
+        build_c128a_topk_metadata(*arguments)
+
+    def new_combine() -> None:
+        combine_plan.cache_clear()
+        combine()
 
     calls: dict[str, Callable[[], object]] = {
         "build_c128a_topk_metadata": lambda: build_c128a_topk_metadata(*arguments),
         "its part: checks, kept from its first call": lambda: rows.plan(case),
         "its part: launch": tiled,
         "its part: views": lambda: views(plan, *rows.buffers),
-        "its first call: checks": first_call,
+        "build_c128a_topk_metadata, sizes not seen before": new_build,
+        "combine_step_indices": combine,
+        "combine_step_indices, sizes not seen before": new_combine,
         "row loop, same checks": lambda: build_with_row_loop(*arguments),
         "row loop, Triton's ordinary launch alone": partial(plan.launch_row_loop, *rows.buffers, *rows.inputs),
         "graph replay of one build": graph.replay,
