@@ -18,8 +18,8 @@ NARROW_MANY = Tile(8, 128, 4)
 SMALL = Tile(2, 256, 4)
 MEDIUM = Tile(4, 256, 4)
 WIDE = Tile(1, 1024, 2)
-WHOLE_ROW = Tile(1, 8192, 8)
-TILES = (NARROW, NARROW_MANY, SMALL, MEDIUM, WIDE, WHOLE_ROW)
+WHOLE_ROWS = (Tile(1, 2048, 8), Tile(1, 4096, 8), Tile(1, 8192, 8))
+TILES = (NARROW, NARROW_MANY, SMALL, MEDIUM, WIDE, *WHOLE_ROWS)
 
 SMALL_CELLS = 2**17  # cells a build; up to here latency decides, and small tiles start the most loads at once
 SMALL_CELLS_NARROW = 2**18  # the same for rows of at most 1,024 columns
@@ -32,8 +32,8 @@ def tile_shape(rows: int, width: int) -> Tile:
     Chosen on an H200 among the shapes of `candidates` by `python -m c128a.bench tiles`, over the cells that the
     benchmark reports. In data/h200-tiles.json no shape is more than a tenth faster than the chosen one in any of them.
 
-    >>> tile_shape(8192, 128), tile_shape(1, 8192), tile_shape(8192, 8192)
-    (Tile(rows=8, cols=128, warps=4), Tile(rows=2, cols=256, warps=4), Tile(rows=1, cols=8192, warps=8))
+    >>> tile_shape(8192, 128), tile_shape(1, 8192), tile_shape(8192, 3000)
+    (Tile(rows=8, cols=128, warps=4), Tile(rows=2, cols=256, warps=4), Tile(rows=1, cols=4096, warps=8))
     """
     if width <= 128:
         return NARROW if rows <= MANY_ROWS else NARROW_MANY
@@ -41,7 +41,9 @@ def tile_shape(rows: int, width: int) -> Tile:
         return SMALL
     if width <= 512:
         return MEDIUM
-    return WHOLE_ROW if rows >= 2048 and width > 4096 else WIDE
+    if rows < 2048 or width <= 1024:
+        return WIDE
+    return next((tile for tile in WHOLE_ROWS if tile.cols >= width), WHOLE_ROWS[-1])
 
 
 def candidates(width: int) -> list[Tile]:
@@ -62,5 +64,5 @@ def candidates(width: int) -> list[Tile]:
     return sorted(shapes | {tile for tile in TILES if tile.cols <= max(width, 128)})
 
 
-# One shape serves the combine; tests/test_results.py holds its record to the targets.
+# One shape serves the combine; tests/bench/test_h200.py holds its record to the targets.
 COMBINE_TILE = Tile(8, 128, 4)

@@ -27,11 +27,14 @@ from c128a.combine import (
     combine_from_rows,
     combine_prefill_indices,
     combine_step_indices,
+    combine_variant,
     combined_width,
     prefill_chunks,
     step_bases,
 )
+from c128a.kernel import launcher
 from c128a.layout import ITEMSIZE, Chunk
+from c128a.tiles import COMBINE_TILE
 
 TOKENS = 8192  # of a prefill step
 # A combine chunk of 8,192 tokens holds two requests. How many the released kernel's figures (elsewhere.json) were taken
@@ -132,6 +135,17 @@ def _from_positions(inputs: peers.Chunk) -> Callable[..., Rows]:
     return partial(combine_prefill_indices, *tensors, *sizes, inputs.out, inputs.lens)
 
 
+def _serial(inputs: peers.Chunk) -> Callable[[], object]:
+    """From positions, by a launch that waits for the kernel before it to end."""
+    variant = replace(combine_variant(inputs.out.device.index or 0), overlap=False)
+    (tokens, width), requests = inputs.out.shape, len(inputs.seq_lens)
+    grid = (-(-tokens // COMBINE_TILE.rows), -(-width // COMBINE_TILE.cols), 1)
+    sizes = (tokens, requests, width, width, inputs.workspace_rows, inputs.compressed_rows)
+    tensors = (inputs.positions, inputs.token_to_req_indices, inputs.seq_lens, inputs.gather_lens)
+    unread = [inputs.seq_lens] * 4  # bases and the visible tokens of images
+    return partial(launcher(variant, grid, sizes), inputs.out, inputs.lens, *tensors, *unread)
+
+
 def combine(case: Case, others: Mapping[str, Peer]) -> list[Timed]:
     """The combine of one chunk: from prefill rows as the releases do it, from positions, and by other engines."""
     timed = []
@@ -150,6 +164,7 @@ def combine(case: Case, others: Mapping[str, Peer]) -> list[Timed]:
             inputs.check(name, of_chunk, call)
         if suffix == "adaptive":
             forms |= {"from_positions_live": partial(from_positions, live_prefix=True)}
+            forms |= {"from_positions_serial": _serial(of_chunk)}
             forms |= {"fill": partial(torch.Tensor.fill_, inputs.out, -1)}
         facts = {"sheet": "combine", "kernel": "combine", **cell_facts(each), "layout": ""}
         facts |= {"out_width": inputs.out.shape[1], "bytes": inputs.out.numel() * ITEMSIZE, "scale": 1.0}
