@@ -1,10 +1,11 @@
-"""Times FlashMLA's sparse decode at fixed lens over the width of its index rows, where a FlashMLA can be imported.
+"""Times FlashMLA's sparse attention over our index rows, where a FlashMLA can be imported.
 
     python scripts/flashmla_widths.py --out data/h200-flashmla.json
 
 Decode attention walks a row to lens, not to its width, so the times should not depend on the width. The compressed
 entries are the "extra" cache of the call, the sliding window its main one, as DeepSeek-V4 has them. Each width gets the
-same ids and lens; outputs are compared before anything is timed.
+same ids and lens; outputs are compared before anything is timed. Prefill attention reads the combined rows of a step of
+several chunks: made in each chunk, as the releases do it, and once for the whole step.
 
 Exit status: 0 when it ran; 77 with the reason on stderr where it could not (no GPU, no FlashMLA, one that refuses).
 """
@@ -21,9 +22,10 @@ from typing import Any
 
 import torch
 
-from c128a.bench import cases, records, timing
+from c128a.bench import cases, combines, records, timing
 from c128a.bench.provenance import provenance
 from c128a.case import CAPACITY, Case
+from c128a.combine import combine_step_indices, prefill_chunks
 from c128a.width import reachable_widths
 
 NOT_RUN = 77  # the status by which test runners know a skip
@@ -94,6 +96,42 @@ def measure(module: ModuleType, name: str, heads: int, repeats: int) -> list[cas
     return rows
 
 
+def measure_prefill(module: ModuleType, name: str, heads: int, repeats: int) -> list[cases.Row]:
+    """A row of a record for each way to make the rows. Raises AssertionError where an output depends on it."""
+    case = Case((256, 128, 512), (32_768, 8_192, 20_000), 0)
+    inputs = combines.inputs_of(case, prefill_chunks(case.seq_lens, case.query_lens, workspace_rows=1_200))
+    random = torch.Generator(device="cuda").manual_seed(0)
+    step, lens = combine_step_indices(*inputs.tensors, inputs.out, inputs.lens)
+    kind = {"sheet": "consumers", "kernel": "flashmla_prefill", "cache": "warm", "layout": ""}
+    calls: dict[str, list[Any]] = {"rows of each chunk": [], "rows of the step": []}
+    first = 0
+    for chunk in inputs.chunks:
+        shape = ((chunk.end - chunk.start) * chunk.workspace_rows, 1, HEAD_DIM)
+        kv = torch.randn(shape, dtype=torch.bfloat16, device="cuda", generator=random)
+        of_chunk = inputs.of_chunk(chunk)
+        last = first + len(of_chunk.positions)
+        q = torch.randn(last - first, heads, HEAD_DIM, dtype=torch.bfloat16, device="cuda", generator=random)
+        own = (torch.empty_like(of_chunk.out), torch.empty_like(of_chunk.lens))
+        released = combines.from_rows(of_chunk._replace(out=own[0], lens=own[1]))()
+        for calls_of, (rows, of_rows) in zip(
+            calls.values(), (released, (step[first:last], lens[first:last])), strict=True
+        ):
+            calls_of.append(
+                partial(module.flash_mla_sparse_fwd, q, kv, rows[:, None], HEAD_DIM**-0.5, topk_length=of_rows)
+            )
+        outputs = [calls_of[-1]()[0] for calls_of in calls.values()]
+        assert torch.equal(*outputs), f"requests {chunk.start} … {chunk.end - 1}: the output differs"
+        first = last
+    timed = [partial(combines.repeat, of_form, 1) for of_form in calls.values()]
+    rows = []
+    for variant, samples in zip(calls, timing.warm_times(timed, repeats=repeats), strict=True):
+        facts = cases.cell_facts(case) | kind | {"variant": f"{name}, {heads} heads, {variant}"}
+        facts |= {"out_width": step.shape[1], "launches": len(inputs.chunks)}
+        rows.append(facts | timing.summary([samples]))
+        print(f"prefill, {len(inputs.chunks)} chunks, {variant}: {rows[-1]['us']:8.2f} µs, equal outputs", flush=True)
+    return rows
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -113,6 +151,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         with timing.device_lock(timeout_s=60):
             rows = measure(module, name, options.heads, options.repeats)
+            rows += measure_prefill(module, name, options.heads, options.repeats)
     except (RuntimeError, TypeError) as refused:  # another signature or cache layout than the one written down here
         print(f"not run: {name} refused the call: {refused}", file=sys.stderr)
         return NOT_RUN

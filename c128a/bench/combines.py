@@ -67,8 +67,8 @@ STEP_CELLS = [
 ]
 
 
-class _Inputs(NamedTuple):
-    """What the combines of some requests take, on the GPU."""
+class Inputs(NamedTuple):
+    """What the combines of a step take, on the GPU."""
 
     case: Case
     chunks: list[Chunk]
@@ -80,6 +80,11 @@ class _Inputs(NamedTuple):
     bases: tuple[torch.Tensor, torch.Tensor]
     out: torch.Tensor
     lens: torch.Tensor
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """The inputs of `combine_step_indices`, in its order."""
+        return self.positions, self.token_to_req_indices, self.seq_lens, self.gather_lens, *self.bases
 
     def of_chunk(self, each: Chunk) -> peers.Chunk:
         """The inputs of one chunk; its rows lie at the start of `out`, as in an engine's workspace."""
@@ -113,17 +118,19 @@ class _Inputs(NamedTuple):
             raise AssertionError(f"{name} differs in cell {cell_name(self.case)}, {self.out.shape[1]} wide")
 
 
-def _inputs(case: Case, chunks: list[Chunk]) -> _Inputs:
+def inputs_of(case: Case, chunks: list[Chunk]) -> Inputs:
+    """The inputs of the requests of a case, which the chunks cut."""
     device = backend.device()
     positions, requests, _, _, seq_lens, gather_lens = case.tensors(device)
     bases = torch.tensor(step_bases(chunks), dtype=torch.int32, device=device)
     out = torch.empty(case.num_tokens, combined_width(case.width), dtype=torch.int32, device=device)
     lens = torch.empty(case.num_tokens, dtype=torch.int32, device=device)
     starts = torch.tensor(case.query_start_loc, device=device)
-    return _Inputs(case, chunks, positions, requests, starts, seq_lens, gather_lens, (bases[0], bases[1]), out, lens)
+    return Inputs(case, chunks, positions, requests, starts, seq_lens, gather_lens, (bases[0], bases[1]), out, lens)
 
 
-def _from_rows(inputs: peers.Chunk, workers: int = WORKERS) -> Callable[[], Rows]:
+def from_rows(inputs: peers.Chunk, workers: int = WORKERS) -> Callable[[], Rows]:
+    """The combine of one chunk from the builder's rows."""
     lens = (inputs.query_start_loc, inputs.seq_lens, inputs.gather_lens)
     sizes = (inputs.workspace_rows, inputs.compressed_rows)
     return partial(combine_from_rows, inputs.rows, *lens, *sizes, inputs.out, inputs.lens, workers=workers)
@@ -152,11 +159,11 @@ def combine(case: Case, others: Mapping[str, Peer]) -> list[Timed]:
     for each, suffix in ((case, "adaptive"), (replace(case, policy="fixed"), "fixed")):
         gathered = WINDOW + max(case.query_lens)
         whole = Chunk(0, case.num_requests, each.width, each.width + gathered)
-        inputs = _inputs(each, [whole])
+        inputs = inputs_of(each, [whole])
         of_chunk = inputs.of_chunk(whole)
         from_positions = _from_positions(of_chunk)
         forms: dict[str, Callable[[], object]]
-        forms = {f"from_rows_{suffix}": _from_rows(of_chunk)}
+        forms = {f"from_rows_{suffix}": from_rows(of_chunk)}
         forms |= {"from_positions" if suffix == "adaptive" else "from_positions_fixed": from_positions}
         if suffix == "adaptive":
             forms |= {name: other.prepare(of_chunk) for name, other in others.items()}
@@ -179,10 +186,10 @@ def step(case: Case, others: Mapping[str, Peer]) -> list[Timed]:
     positions) and once. Its plan, of lengths on the host, is a part of what once costs there: once_planned.
     """
     chunks = prefill_chunks(case.seq_lens, case.query_lens, workspace_rows=WORKSPACE_ROWS)
-    inputs = _inputs(case, chunks)
+    inputs = inputs_of(case, chunks)
     of_chunks = [inputs.of_chunk(each) for each in chunks]
     tensors = (inputs.positions, inputs.token_to_req_indices, inputs.seq_lens, inputs.gather_lens)
-    once = partial(combine_step_indices, *tensors, *inputs.bases, inputs.out, inputs.lens)
+    once = partial(combine_step_indices, *inputs.tensors, inputs.out, inputs.lens)
     uploaded = torch.empty(2, case.num_requests, dtype=torch.int32, device=inputs.out.device)
 
     def once_planned() -> Rows:
@@ -194,7 +201,7 @@ def step(case: Case, others: Mapping[str, Peer]) -> list[Timed]:
     inputs.check("once", None, once)
     inputs.check("once_planned", None, once_planned)
     forms: dict[str, list[Callable[[], object]]]
-    forms = {f"released_{workers}": [_from_rows(each, workers) for each in of_chunks] for workers in (256, 128)}
+    forms = {f"released_{workers}": [from_rows(each, workers) for each in of_chunks] for workers in (256, 128)}
     if "vllm" in others:
         forms["vllm"] = [others["vllm"].prepare(each) for each in of_chunks]
     forms["every_layer"] = [_from_positions(each) for each in of_chunks]
@@ -210,7 +217,7 @@ def step(case: Case, others: Mapping[str, Peer]) -> list[Timed]:
         for name, calls in forms.items():
             launches = layers * len(chunks) * (1 if name == "every_layer" else 2)  # those from rows fill them first
             more = {"variant": name, "launches": launches, "bytes": layers * size}
-            timed.append(Timed(of_layers | more, partial(_repeat, calls, layers), in_graph=1))
+            timed.append(Timed(of_layers | more, partial(repeat, calls, layers), in_graph=1))
         once_facts = of_layers | {"variant": "once", "launches": 1, "bytes": size}
         timed.append(Timed(once_facts, once))
         timed.append(Timed(once_facts | {"variant": "once_planned"}, once_planned, in_graph=0))
@@ -226,7 +233,8 @@ def step_name(case: Case) -> str:
     return f"{cell_name(case)} of {case.num_requests}"
 
 
-def _repeat(calls: list[Callable[[], object]], layers: int) -> None:
+def repeat(calls: list[Callable[[], object]], layers: int) -> None:
+    """Make all calls, once in each layer."""
     for _ in range(layers):
         for call in calls:
             call()
