@@ -16,6 +16,7 @@ BUILDER = {"row_loop_fixed": "row loop, fixed", "row_loop_adaptive": "row loop, 
 BUILDER |= {"fill": "fill of the same bytes"}
 COMBINE = {"from_rows_fixed": "from rows, fixed", "from_rows_adaptive": "from rows, adaptive"}
 COMBINE |= {"from_positions": "from positions", "fill": "fill"}
+STEP_CELLS = [(1, 32_768), (8, 131_072), (32, 32_768), (128, 131_072), (1, 1_048_576)]  # requests, context
 
 
 def times(sheet: str) -> pd.DataFrame:
@@ -36,13 +37,35 @@ def table(title: str, of: pd.DataFrame, cells: list[str], columns: dict[str, str
     return "\n".join(lines)
 
 
+def step_table() -> str:
+    """A prefill step of 8,192 tokens in a model of 31 C128A layers, as Markdown."""
+    rows = records.rows(record="h200-step", layers=31, cache=["warm", ""])
+    of = rows.set_index(["kernel", "requests", "max_seq_len", "variant"])[["launches", "us"]].sort_index()
+    columns = ["launches: vLLM 0.34", "once", "GPU µs: vLLM", "ours, every layer", "once"]
+    columns += ["host µs: vLLM", "once", "and its plan"]
+    lines = [f"| all combines of a step | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
+    for requests, context in STEP_CELLS:
+        gpu, host = (of.loc[kernel, requests, context] for kernel in ("step", "step host"))
+        figures = [f"{gpu['launches'][name]:,}" for name in ("vllm", "once")]
+        figures += [f"{gpu['us'][name]:,.1f}" for name in ("vllm", "every_layer", "once")]
+        figures += [f"{host['us'][name]:,.0f}" for name in ("vllm", "once", "once_planned")]
+        lines.append(f"| requests: {requests}, context {context:,} | {' | '.join(figures)} |")
+    return "\n".join(lines)
+
+
 def results() -> str:
     """The tables and what they come to."""
     builder, combine = times("builder"), times("combine")
-    host = records.rows(record="h200-host").set_index("variant")["us"]
+    host = records.rows(record="h200-host").set_index("variant")
+    costs = {name: f"{row.us:.0f} µs ({row.low:.0f}–{row.high:.0f})" for name, row in host.iterrows()}
     gains, serial = (builder["row_loop_adaptive"] / builder[variant] for variant in ("tiled", "tiled_serial"))
-    build, launch = (host[name] for name in ("build_c128a_topk_metadata", "row loop, Triton's ordinary launch alone"))
-    saved = combine["from_rows_adaptive"] / combine["from_positions"]
+    released = combine["from_rows_adaptive"]
+    saved, alone = (released / combine[name] for name in ("from_positions", "from_positions_serial"))
+    versions = records.provenance("h200-combine")["peers"]
+    peers = {name: combine[name] / combine["from_positions"] for name in versions}
+    others = [
+        f"{name} {versions[name]} {geometric_mean(of):.2f} × (least {of.min():.2f} ×)" for name, of in peers.items()
+    ]
     return f"""{table("builder, once a step", builder, BUILDER_CELLS, BUILDER)}
 
 {table("prefill combine, once a C128A layer", combine, COMBINE_CELLS, COMBINE)}
@@ -50,8 +73,19 @@ def results() -> str:
 Over {len(gains)} cells `tiled` is {geometric_mean(gains):.2f} × the adaptive row loop (geometric mean; \
 least {gains.min():.2f} ×), and {geometric_mean(serial):.2f} × without the overlap of launches (least \
 {serial.min():.2f} ×); its tile shapes were tuned on these cells. The combine from positions is \
-{geometric_mean(saved):.2f} × our writing of the released form (least {saved.min():.2f} ×).
-One build costs the host {build:.0f} µs, checks and views included; the row loop's launch alone {launch:.0f} µs."""
+{geometric_mean(saved):.2f} × our writing of the released form (least {saved.min():.2f} ×), and \
+{geometric_mean(alone):.2f} × without the overlap of launches (least {alone.min():.2f} ×). The combines of other \
+engines take, in the same run on the same inputs: {", ".join(others)}.
+
+{step_table()}
+
+That is a prefill step of 8,192 tokens in a model of 31 C128A layers, as eager launches.
+
+One call costs the host, checks and views included (in brackets: between which times the median of one more process \
+lies): a build of sizes seen before {costs["build_c128a_topk_metadata"]}, of new sizes \
+{costs["build_c128a_topk_metadata, sizes not seen before"]}; a combine {costs["combine_step_indices"]}, of new sizes \
+{costs["combine_step_indices, sizes not seen before"]}. Beside them Triton's ordinary launch of an empty kernel takes \
+{costs["empty kernel, Triton's ordinary launch"]}. Host times of one run compare, those of two machines do not."""
 
 
 def main() -> int:
