@@ -32,9 +32,10 @@ with app.setup:
     from c128a.width import POLICIES, active_topk_width
 
     LOOK = dict(zip(LEVELS, theme.LEVELS.values(), strict=True))  # sign and colour of a verdict
-    FORM = {"fixed": "fixed width", "adaptive": "adaptive width", "positions": "from positions"}
+    FORM = {"fixed": "fixed width", "adaptive": "adaptive width", "positions": "from positions", "once": "once a step"}
     GREY, BLUE, SKY, RED = (theme.Style(colour) for colour in (theme.GREY, theme.BLUE, theme.SKY, theme.VERMILLION))
     STYLE = {"fixed width": GREY, "adaptive width": BLUE, "from positions": theme.Style(theme.GREEN)}
+    STYLE |= {"once a step": theme.Style(theme.PURPLE)}
     REPORTED = pd.DataFrame({"at": [step.REPORTED_GAIN], "label": [f"reported {step.REPORTED_GAIN:.1%}"]})
     FOLLOWS = {"loop_32", *(claim.key for claim in SUBJECTS["What it saves"])}  # the claims that the controls move
     CONTEXTS = (8_192, 32_768, 131_072, 1_048_576)  # tokens; where the combine was measured
@@ -404,7 +405,7 @@ def _(controls, get_start, preset):
 @app.cell
 def _(run, times):
     def _drawn(account):
-        us, positions = step.saved_us(account), sum(step.saved_us(account, "positions").values())
+        us, positions, once = (step.saved_us(account, form) for form in ("adaptive", "positions", "once"))
         gain, length = step.gain(run, sum(us.values())), run.step_us(run.pflops.value)
         rows = account.assign(name=account["form"].map(FORM), part=account["kernel"], value=account["us"])
         rows["tip"] = [f"{row.launches} × {row.us_a_launch:,.2f} µs, {row.basis}" for row in rows.itertuples()]
@@ -420,7 +421,8 @@ def _(run, times):
                 f"{us['combine']:,.0f} µs in the combine, {us['builder']:,.0f} µs in the builder. That is "
                 f"**{gain.value:.2%} more tokens per second**, {gain.low:.2%} to {gain.high:.2%} over the assumptions; "
                 f"the reported {step.REPORTED_GAIN:.1%} lies {inside}. Rows derived **from positions** need no "
-                f"prefill rows of the builder, and would save {positions:,.0f} µs."
+                f"prefill rows of the builder, and would save {sum(positions.values()):,.0f} µs; made **once a step**, "
+                f"since they depend on no layer, {sum(once.values()):,.0f} µs."
             ),
         )
 
@@ -439,7 +441,7 @@ def _(run, times, values):
     for _context in sorted({*CONTEXTS, run.max_seq_len}):
         _at = replace(run, max_seq_len=_context)
         try:
-            for _form in ("adaptive", "positions"):
+            for _form in ("adaptive", "positions", "once"):
                 _us = step.saved_us(step.prefill_step(_at, times), _form)
                 _gain = step.gain(_at, sum(_us.values()))._asdict()
                 _rows.append({"context": _context, "form": FORM[_form], "width": _at.width, **_us, **_gain})
@@ -451,7 +453,7 @@ def _(run, times, values):
     _drawn["name"] = [f"{row.context:,}, {row.form}" for row in _drawn.itertuples()]
     _drawn["label"] = [f"{row.value:.2%}, {row.builder + row.combine:,.0f} µs saved" for row in _drawn.itertuples()]
     _look = {"axis": forms.Axis("more tokens per second", unit="percent"), "rules": REPORTED, "row_height": 28}
-    _styles, _text = {name: STYLE[name] for name in ("adaptive width", "from positions")}, "The gain by context"
+    _styles, _text = {name: STYLE[name] for name in list(FORM.values())[1:]}, "The gain by context"
     _gains = _drawn[_drawn["kind"] == "adaptive width"].set_index("context")["value"]
     _adaptive = len(_gains) and (
         f"The adaptive width gains most at {_gains.idxmax():,} tokens, {_gains.max():.2%}, and least at "

@@ -461,9 +461,10 @@ def _(found, values, widths):
     ## What does a full step cost?
 
     The builder runs once a step. In a prefill step the **combine** kernel then fills the rows once in each C128A layer,
-    20 in V4-Flash and 31 in V4-Pro; a decode step has no combine. Here is a full batch at your typical context, and at
-    worst, when one of its sequences is as long as the model allows. The times were recorded, or lie between recorded
-    ones; where nothing was measured the table says so.
+    20 in V4-Flash and 31 in V4-Pro; a decode step has no combine. Its rows depend on no layer: **made once** a step,
+    from positions, they cost both models what the last column says, and need no rows of the builder. Here is a full
+    batch at your typical context, and at worst, when one of its sequences is as long as the model allows. The times
+    were recorded, or lie between recorded ones; where nothing was measured the table says so.
     """)
     _costs = step_costs(
         max_model_len=found.setup.max_model_len,
@@ -486,6 +487,7 @@ def _(found, values, widths):
             "builder, once": _costs["builder_us"].map(_us),
             "combine, each layer": _costs["combine_us"].map(_us).mask(_decode, "none"),
             **{f"{model}, together": _costs[model].map(_us) for model in MODELS},
+            "made once": _costs["once_us"].map(_us).mask(_decode, "none"),
         }
     )
     _records = "; ".join(dict.fromkeys(name for text in _costs["records"] for name in text.split("; ") if name))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -175,7 +176,7 @@ def times_of(source: str = "recorded") -> Times:
 
 
 def prefill_step(run: Run, times: Times) -> pd.DataFrame:
-    """What index rows cost in the run's step: one row a form ("fixed", "adaptive", "positions") and kernel.
+    """What index rows cost in the run's step: a row for each kernel and form, "fixed", "adaptive", "positions", "once".
 
     Columns: form, kernel, launches a step, us_a_launch, us (a step), share (of the step), basis.
     Raises NoAccountError where no measured points lie around the question.
@@ -183,15 +184,16 @@ def prefill_step(run: Run, times: Times) -> pd.DataFrame:
     builder = _fixed_and_adaptive(times, "builder", "row_loop", "prefill", run.tokens, run)
     combine = _fixed_and_adaptive(times, "combine", "from_rows", "prefill", run.tokens, run)
     # Rows derived from positions need no prefill rows, so the builder has nothing left to do in this step; each of
-    # their cells is written once, whatever it holds, so their time follows the width alone.
+    # their cells is written once, whatever it holds, so their time follows the width alone. They depend on no layer:
+    # one launch a step is enough.
     positions = times.at("combine", "from_positions", "prefill", run.tokens, run.max_seq_len, run.width)
-    return _account(run, builder=(*builder, NOT_LAUNCHED), combine=(*combine, positions))
+    return _account(run, builder=(*builder, NOT_LAUNCHED, NOT_LAUNCHED), combine=(*combine, positions, positions))
 
 
 def decode_step(rows: int, run: Run, times: Times) -> pd.DataFrame:
     """The same for a step of decode rows: the builder alone, because decode attention reads lens, not width."""
     fixed, adaptive = _fixed_and_adaptive(times, "builder", "row_loop", "decode", rows, run)
-    return _account(run, builder=(fixed, adaptive, adaptive))
+    return _account(run, builder=(fixed, adaptive, adaptive, adaptive))
 
 
 def saved_us(account: pd.DataFrame, form: str = "adaptive") -> dict[str, float]:
@@ -233,8 +235,9 @@ def step_costs(
     from elsewhere. A typical_len of max_model_len or more leaves the worst case alone.
 
     Columns: step, case, rows, max_seq_len, width, builder_us (once a step), combine_us (a C128A layer; none in a decode
-    step), V4-Flash and V4-Pro (microseconds a step), basis, records. Where nothing was measured the times are None, and
-    basis says what was.
+    step), V4-Flash and V4-Pro (microseconds a step), once_us (of a prefill step whose combined rows are made once, from
+    positions, which needs no builder rows), basis, records. Where nothing was measured the times are None, and basis
+    says what was.
 
     >>> costs = step_costs(max_model_len=32_768, decode_rows=64, prefill_tokens=8192, policy="pow2", capacity=8192,
     ...     sources=[times_of("elsewhere")])
@@ -253,7 +256,7 @@ def step_costs(
     for (step, (rows, variants)), (case, length) in product(steps.items(), lengths.items()):
         width = active_topk_width(length, COMPRESS_RATIO, capacity, policy=policy)
         row: dict[str, Any] = {"step": step, "case": case, "rows": rows, "max_seq_len": length, "width": width}
-        row |= dict.fromkeys(("builder_us", "combine_us", *MODELS))
+        row |= dict.fromkeys(("builder_us", "combine_us", *MODELS, "once_us"))
         try:
             if required_width(length, COMPRESS_RATIO) > capacity:
                 raise NoAccountError(f"rows of {capacity:,} columns cannot hold {length:,} tokens")
@@ -266,6 +269,9 @@ def step_costs(
         row |= {f"{kernel}_us": time.us for kernel, time in found.items()}
         once, each = row["builder_us"], row["combine_us"] or 0.0
         row |= {name: once + model.c128a_layers * each for name, model in MODELS.items()}
+        if step == "prefill":
+            with suppress(NoAccountError):  # the records from elsewhere lack it at some sizes
+                row["once_us"] = _first(sources, "combine", "from_positions", step, rows, length, width).us
         read = [f"{kernel} {time.basis}" for kernel, time in found.items() if len(time.measured) > 1]
         names = dict.fromkeys(name for time in found.values() for name in time.records)
         table.append(row | {"basis": "; ".join(read) or "measured", "records": "; ".join(names)})
@@ -297,14 +303,15 @@ def _fixed_and_adaptive(times: Times, kernel: str, variant: str, step: str, toke
     return fixed, _line(snug, tight, fixed, run.capacity, run.width)
 
 
-def _account(run: Run, **kernels: tuple[Time, Time, Time]) -> pd.DataFrame:
-    """The table of an account from each kernel's times in three forms: fixed, adaptive, derived from positions."""
+def _account(run: Run, **kernels: tuple[Time, Time, Time, Time]) -> pd.DataFrame:
+    """The table of an account from each kernel's times: fixed, adaptive, from positions in every layer, and once."""
     layers, length = MODELS[run.model].c128a_layers, run.step_us(run.pflops.value)
     table = []
-    for at, form in enumerate(("fixed", "adaptive", "positions")):
+    for at, form in enumerate(("fixed", "adaptive", "positions", "once")):
         for kernel, times in kernels.items():
             time = times[at]
-            launches = 0 if time is NOT_LAUNCHED else layers if kernel == "combine" else 1
+            in_every_layer = kernel == "combine" and form != "once"
+            launches = 0 if time is NOT_LAUNCHED else layers if in_every_layer else 1
             us = launches * time.us
             table.append((form, kernel, launches, time.us, us, us / length, time.basis))
     return pd.DataFrame(table, columns=["form", "kernel", "launches", "us_a_launch", "us", "share", "basis"])

@@ -156,7 +156,8 @@ def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[dic
             said = f"builder {cost['builder_us']:.3g} µs ({said}; {cost['records']})"
         if cost["combine_us"] is not None:
             steps = ", ".join(f"{name} {cost[name]:,.0f} µs" for name in MODELS)
-            said = f"combine {cost['combine_us']:.3g} µs a C128A layer, together {steps}; {said}"
+            once = f"; made once a step {cost['once_us']:,.0f} µs" if cost["once_us"] is not None else ""
+            said = f"combine {cost['combine_us']:.3g} µs a C128A layer, together {steps}{once}; {said}"
         place = "{step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns".format(**cost)
         parts.append(f"  {place}: {said}")
     if line is not None:

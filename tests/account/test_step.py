@@ -46,10 +46,11 @@ def test_a_step_saves_once_in_the_builder_and_once_a_layer_in_the_combine(model,
 
 def test_the_parts_of_a_step_name_launches_share_and_basis():
     account = prefill_step(Run(), TIMES)
-    assert account["launches"].tolist() == [1, 31, 1, 31, 0, 31]  # from positions the builder has nothing left to do
-    assert account["us"].tolist() == pytest.approx([62.3, 31 * 90.6, 6.5, 31 * 13.2, 0, 31 * 5.3])
+    # From positions the builder has nothing left to do, and the rows of all layers can be made once.
+    assert account["launches"].tolist() == [1, 31, 1, 31, 0, 31, 0, 1]
+    assert account["us"].tolist() == pytest.approx([62.3, 31 * 90.6, 6.5, 31 * 13.2, 0, 31 * 5.3, 0, 5.3])
     assert account["share"].iloc[1] == pytest.approx(31 * 90.6 / 250_880)
-    assert account["basis"].tolist() == ["measured"] * 4 + ["not launched", "measured"]
+    assert account["basis"].tolist() == ["measured"] * 4 + ["not launched", "measured"] * 2
 
 
 def test_a_decode_step_saves_in_the_builder_alone():
@@ -218,3 +219,9 @@ def test_a_builder_of_ones_own_takes_the_times_of_this_package():
     found = costs(released=False)
     assert found["prefill", "typical"]["builder_us"] == 1.5
     assert "no record holds" in found["decode", "typical"]["basis"]
+
+
+def test_made_once_a_prefill_step_costs_one_combine_whatever_the_model():
+    usual = {"max_model_len": 32_768, "decode_rows": 64, "prefill_tokens": 8192, "policy": "pow2", "capacity": 8192}
+    found = step_costs(**usual, sources=[TIMES]).set_index("step")["once_us"].to_dict()
+    assert found == {"decode": None, "prefill": 5.3}
