@@ -410,7 +410,8 @@ def _(run, times):
         rows = account.assign(name=account["form"].map(FORM), part=account["kernel"], value=account["us"])
         rows["tip"] = [f"{row.launches} × {row.us_a_launch:,.2f} µs, {row.basis}" for row in rows.itertuples()]
         ends = rows.groupby("name", sort=False)["us"].sum().reset_index()
-        ends["label"] = [f"{us:,.0f} µs, {us / length:.2%} of the step" for us in ends["us"]]
+        shares = [f"{us / length:.2%}" if us >= length / 10_000 else "under 0.01%" for us in ends["us"]]
+        ends["label"] = [f"{us:,.0f} µs, {share} of the step" for us, share in zip(ends["us"], shares, strict=True)]
         look = {"styles": {"builder": theme.Style(theme.ORANGE), "combine": BLUE}, "axis": forms.Axis("µs a step")}
         inside = "inside" if gain.low <= step.REPORTED_GAIN <= gain.high else "outside"
         return page.stack(

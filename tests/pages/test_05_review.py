@@ -52,8 +52,9 @@ def test_downloads_hold_the_account_and_the_markdown(opened):
     at = table.set_index(["context", "form"])
     assert at.loc[(32_768, "adaptive width"), "combine"] == pytest.approx(31 * (90.6 - 13.2))
     assert at.loc[(1_048_576, "from positions"), ["builder", "combine"]].sum() == pytest.approx(62.1 + 31 * 131.0)
+    assert at.loc[(32_768, "once a step"), ["builder", "combine"]].sum() == pytest.approx(62.3 + 31 * 90.6 - 5.3)
     held = json.loads(opened.download("JSON"))
-    assert held["settings"]["model"] == "V4-Pro" and len(held["rows"]) == len(table) == 7
+    assert held["settings"]["model"] == "V4-Pro" and len(held["rows"]) == len(table) == 10
     text = opened.download("Markdown").decode()
     assert text.startswith("### Review of vLLM PR #50004") and text.count("\n| ") == 18
 

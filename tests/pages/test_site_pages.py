@@ -121,7 +121,7 @@ def test_the_site_is_dark_where_the_reader_asks_for_it(visit, file, ready):
 
 def test_hover_writes_the_values_of_a_chart_out(visit):
     visit.open("01_width.html")
-    strip = visit.page.locator("svg.marks").nth(2)  # which lengths get which width
+    strip = visit.page.locator("svg.marks").nth(5)  # which lengths get which width
     strip.scroll_into_view_if_needed()
     box = strip.bounding_box()
     tip = visit.page.locator("#vg-tooltip-element")
