@@ -194,7 +194,7 @@ def _(built, capacity, fits, needed, policy, width):
         "not built": theme.CELLS["never written"],
         **({} if fits else {"entries that are lost": theme.VERDICTS["wrong"]}),
     }
-    _, _pow2, _aligned = built["width"]
+    _pow2, _aligned = built.set_index("policy")["width"][["pow2", "aligned"]]
     _other = f"{_pow2 - _aligned:,} more than" if _pow2 > _aligned else "as many as"
     page.stack(
         forms.bands(
