@@ -61,7 +61,7 @@ LANES = {  # state of a lane
     "masked": Style(GREY, ink=INK, height=0.14),
 }
 
-# Name of a width policy and its style; the same for a builder or a floor.
+# Name of a width policy and its style; the same for a builder or a yardstick.
 _POLICY = {
     "fixed": ("fixed", Style(GREY, "square", (6, 4), ink="#000000")),
     "pow2": ("power of two", Style(BLUE)),
@@ -71,8 +71,8 @@ _KERNEL = {
     "row_loop_fixed": ("row loop, fixed width", Style(GREY, "square", ink="#000000")),
     "row_loop": ("row loop, adaptive width", Style(BLUE)),
     "tiled": ("tiles, adaptive width", Style(GREEN, "diamond", ink="#000000")),
-    "fill": ("fill of the same bytes (floor)", Style(PURPLE, "triangle-down", ink="#000000")),
-    "empty": ("empty kernel (floor)", Style(ORANGE, "stroke", (5, 4), ink="#000000")),
+    "fill": ("fill of the same bytes", Style(PURPLE, "triangle-down", ink="#000000")),
+    "empty": ("empty kernel", Style(ORANGE, "stroke", (5, 4), ink="#000000")),
 }
 POLICY_NAME, POLICIES = {key: name for key, (name, _) in _POLICY.items()}, dict(_POLICY.values())
 KERNEL_NAME, KERNELS = {key: name for key, (name, _) in _KERNEL.items()}, dict(_KERNEL.values())
