@@ -1,7 +1,8 @@
 """Evidence that runs the kernel: compiled where there is a GPU, interpreted elsewhere. Needs torch and triton.
 
-Each function examines a build, the package's own where none is given, and returns plain numbers. A test hands each of
-them a build that is wrong: evidence that cannot turn out badly is none. Results are kept for the life of the process.
+Each function examines a build, that of the report's algorithm where none is given, and returns plain numbers. A test
+hands each of them a build that is wrong: evidence that cannot turn out badly is none. Results are kept for the life of
+the process.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from c128a import reference
 from c128a.case import COMPRESS_RATIO, Case
 from c128a.frozen import FrozenReader
 from c128a.layout import LAYOUTS, Layout
-from c128a.metadata import C128AMetadata, C128AMetadataBuilder, build_c128a_topk_metadata
+from c128a.metadata import C128AMetadata, C128AMetadataBuilder, build_c128a_topk_metadata, build_with_row_loop
 from c128a.width import reachable_widths
 
 Build = Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]  # called as build_c128a_topk_metadata is
@@ -29,7 +30,7 @@ MARK = -7  # neither an id nor the pad
 
 
 @cache
-def pr_test(build: Build = build_c128a_topk_metadata) -> Facts:
+def pr_test(build: Build = build_with_row_loop) -> Facts:
     """The pull request's own test with its values: what it expects, and what comes out."""
     case = Case.of_tokens([255, 511], [0, 0], [[3]], [0, 1], 1, kv_block_size=256 * COMPRESS_RATIO)
     decode, lens, prefill = _run(build, case, 128, _marked(2, 256))
@@ -50,7 +51,7 @@ def pr_test(build: Build = build_c128a_topk_metadata) -> Facts:
 
 
 @cache
-def bounds(build: Build = build_c128a_topk_metadata) -> Facts:
+def bounds(build: Build = build_with_row_loop) -> Facts:
     """Builds on marked buffers: cells changed outside the views, cells left unwritten inside, wide calls refused."""
     case = Case.mixed(3, 5, 16_384)
     facts: Facts = {"ran": backend.describe(), "outside": 0, "changed_outside": 0, "unwritten_inside": 0}
@@ -73,7 +74,7 @@ def bounds(build: Build = build_c128a_topk_metadata) -> Facts:
 
 
 @cache
-def semantics(build: Build = build_c128a_topk_metadata) -> Facts:
+def semantics(build: Build = build_with_row_loop) -> Facts:
     """Rows at every width that is wide enough, compared cell by cell with the rows at full width."""
     capacity = 2048
     facts: Facts = {"builds": 0, "cells": 0, "different": 0}
