@@ -353,8 +353,8 @@ class C128AMetadataBuilder:
         positions (tokens,) int64; query_start_loc (requests + 1,) on the host, decode requests before prefill ones;
         max_seq_len in tokens, at least the longest sequence of the batch; block_table (requests, blocks) int32;
         slot_mapping (tokens,) int64; seq_lens (requests,) in tokens, on the host, which only combined rows need. Tokens
-        past query_start_loc[-1] are a graph's padding: decode rows without a
-        request when the batch is all decode, else prefill rows.
+        past query_start_loc[-1] are a graph's padding: decode rows without a request when the batch is all decode,
+        else prefill rows.
 
         Raises ValueError for a max_seq_len over what the capacity can hold, more tokens or decode tokens than the
         builder was made for, a decode request behind a prefill one, a query_start_loc that decreases, does not start
