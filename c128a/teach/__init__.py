@@ -1,0 +1,1 @@
+"""Lessons: builders that are wrong in one line, and questions to guess before one sees."""
