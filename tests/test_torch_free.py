@@ -14,6 +14,7 @@ TORCH_FREE = [
     "c128a.case",
     "c128a.trace",
     "c128a.bench.records",
+    "c128a.bench.profile",
     "c128a.account.claims",
     "c128a.census",
     "c128a.deployment.__main__",

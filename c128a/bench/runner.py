@@ -5,6 +5,7 @@
     python -m c128a.bench combine --peers FOLDER                    the same beside other engines, from unpacked wheels
     python -m c128a.bench builder --cell 0,8192,32768               one cell: decode rows, prefill tokens, length
     python -m c128a.bench builder --compare package.module:function another function with the report's signature
+    python -m c128a.bench trace FILE                                what index rows cost in a run of yours: profile.py
 
 Each cell is checked against the reference on the very inputs that are timed. The whole is measured anew in several
 fresh processes, since a time differs more from process to process than within one. The columns of a record are those
