@@ -178,8 +178,8 @@ def summary(table: pd.DataFrame) -> str:
     sums = ["launches", "us", "share", "host_us", "saved_us", "saved_host_us"]
     of = table.groupby(["part", "step"])[sums].sum().groupby("part").median()
     said = [
-        f"A step makes {row.launches:g} launch{'' if row.launches == 1 else 'es'} of the {part}: {row.us:,.1f} µs of the GPU, "
-        f"{row.share:.1%} of all its kernels, and {row.host_us:,.1f} µs of the host."
+        f"A step makes {row.launches:g} launch{'' if row.launches == 1 else 'es'} of the {part}: "
+        f"{row.us:,.1f} µs of the GPU, {row.share:.1%} of all its kernels, and {row.host_us:,.1f} µs of the host."
         for part, row in of.iterrows()
     ]
     gpu, host = of["saved_us"].sum(), of["saved_host_us"].sum()
