@@ -292,18 +292,24 @@ class Preset:
     why: str
     seq: int
     model_len: int
+    own: str = ""  # a batch, as c128a.show.own reads it
 
     @property
     def values(self) -> dict[str, int | str]:
         """What it sets, by the names in a page's address."""
-        return {"seq": self.seq, "model_len": self.model_len, "ratio": COMPRESS_RATIO, "policy": "pow2"}
+        lengths = {"seq": self.seq, "model_len": self.model_len}
+        return {**lengths, "ratio": COMPRESS_RATIO, "policy": "pow2", "own": self.own}
 
 
 # Settings worth a look, by the name they have in an address; a page ignores the values it does not have.
 PRESETS: dict[str, Preset] = {
     # Capacity 256 is 32,768 tokens; positions [255, 511] are a batch of 512 tokens, and the width is the least, 128.
     "pr_test": Preset(
-        "The test of PR #50004", "capacity 256, width 128: two tokens, one decode row and one prefill row", 512, 32_768
+        "The test of PR #50004",
+        "capacity 256, width 128: two tokens, one decode row and one prefill row",
+        512,
+        32_768,
+        "positions 255 | 511; table 3; entries 256",
     ),
     "flash_1m": Preset(
         "V4-Flash at 1M tokens", "the longest context: the width is the capacity", MAX_MODEL_LEN, MAX_MODEL_LEN
@@ -317,5 +323,12 @@ PRESETS: dict[str, Preset] = {
     ),
     "one_long": Preset(
         "One long among short", "one request at 524,416 tokens makes all rows 8,192 wide", 524_416, MAX_MODEL_LEN
+    ),
+    "small": Preset(
+        "Small: every cell in sight",
+        "on pages 2 and 3 rows of 8 columns in a buffer of 16, each cell with its value",
+        1024,
+        2048,
+        "positions 1023 511 255 | 1022 1023; width 8; capacity 16",
     ),
 }

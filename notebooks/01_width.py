@@ -26,7 +26,6 @@ with app.setup(hide_code=True):
     import numpy as np
     import pandas as pd
 
-    from c128a.case import PRESETS
     from c128a.layout import ITEMSIZE, human_bytes
     from c128a.show import forms, page, theme
     from c128a.width import POLICIES, active_topk_width, capacity_width, loop_trips, reachable_widths, sequence_range
@@ -37,49 +36,47 @@ with app.setup(hide_code=True):
 
 @app.cell(hide_code=True)
 def _():
-    opened, problems = page.read(page.address(), FIELDS)
-    # What the controls open with: the address, then each preset. The slider and the exact number are one value in three
-    # states, so that neither is built again under the user's fingers.
-    get_start, set_start = mo.state(opened)
-    get_seq, set_seq = mo.state(opened["seq"])
-    get_slid, set_slid = mo.state(opened["seq"])
-    get_typed, set_typed = mo.state(opened["seq"])
-
-    def choose(name):
-        chosen, _ = page.read({"preset": name}, FIELDS)
-        set_start(chosen)
-        for set_tokens in (set_seq, set_slid, set_typed):
-            set_tokens(chosen["seq"])
-
-    preset = page.preset_menu(opened["preset"], choose)
-    return get_seq, get_slid, get_start, get_typed, preset, problems, set_seq, set_slid, set_typed
+    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
+    return get_notes, get_preset, get_seq, get_slid, get_start, get_typed, settings
 
 
 @app.cell(hide_code=True)
-def _(get_typed, set_seq, set_slid):
-    slider = page.token_slider(get_typed(), lambda tokens: (set_slid(tokens), set_seq(tokens)))
+def _(get_typed, settings):
+    slider = page.token_slider(get_typed(), settings.slide)
     return (slider,)
 
 
 @app.cell(hide_code=True)
-def _(get_slid, set_seq, set_typed):
-    number = page.token_input(get_slid(), lambda tokens: (set_typed(tokens), set_seq(tokens)))
+def _(get_slid, settings):
+    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
     return (number,)
 
 
 @app.cell(hide_code=True)
-def _(get_start):
-    _start = get_start()
-    policy_ui = page.radio("Policy", theme.POLICY_NAME, _start["policy"])
-    ratio_ui = page.radio("Compress ratio", {128: "128 (C128A)", 4: "4 (C4A)"}, _start["ratio"])
-    rows_ui = page.menu("Rows a step", FIELDS["rows"].options, _start["rows"])
-    model_len_ui = mo.ui.number(1, page.MAX_TOKENS, value=_start["model_len"], step=1, label="Model length, tokens")
-    return model_len_ui, policy_ui, ratio_ui, rows_ui
+def _(get_preset, settings):
+    preset = page.preset_menu(get_preset(), settings.choose)
+    return (preset,)
 
 
 @app.cell(hide_code=True)
-def _(model_len_ui, policy_ui, ratio_ui, rows_ui):
-    policy, ratio, rows, model_len = policy_ui.value, ratio_ui.value, rows_ui.value, model_len_ui.value or 1
+def _(get_start, settings):
+    _start = get_start()
+    controls = mo.ui.dictionary(
+        {
+            "policy": page.radio("Policy", theme.POLICY_NAME, _start["policy"]),
+            "ratio": page.radio("Compress ratio", {128: "128 (C128A)", 4: "4 (C4A)"}, _start["ratio"]),
+            "model_len": page.number(FIELDS["model_len"], _start["model_len"]),
+        },
+        on_change=settings.moved,
+    )
+    rows_ui = page.menu("Rows a step", FIELDS["rows"].options, _start["rows"])
+    return controls, rows_ui
+
+
+@app.cell(hide_code=True)
+def _(controls, settings):
+    given, wrong = settings.take(controls.value)
+    policy, ratio, model_len = given["policy"], given["ratio"], given["model_len"]
     capacity = capacity_width(model_len, ratio)
 
     # Every width that a policy can choose, and the lengths that reach it: a row for each step of its curve.
@@ -101,12 +98,12 @@ def _(model_len_ui, policy_ui, ratio_ui, rows_ui):
     curves["width"] = [active_topk_width(at.seq, ratio, capacity, policy=at.policy) for at in curves.itertuples()]
     curves["needed"] = curves["seq"] // ratio
     curves["pads"] = 1 - curves["needed"] / curves["width"]
-    return capacity, curves, model_len, policy, ratio, reach, rows, steps
+    return capacity, curves, given, model_len, policy, ratio, reach, steps, wrong
 
 
 @app.cell(hide_code=True)
-def _(capacity, get_seq, model_len, policy, preset, problems, ratio, rows):
-    seq = get_seq()
+def _(capacity, get_seq, given, policy, preset, ratio, rows_ui, settings):
+    seq, rows = get_seq(), rows_ui.value
     needed = seq // ratio
     fits = needed <= capacity
     built = pd.DataFrame({"policy": POLICIES, "name": [theme.POLICY_NAME[name] for name in POLICIES]})
@@ -129,20 +126,20 @@ def _(capacity, get_seq, model_len, policy, preset, problems, ratio, rows):
             f"{needed - capacity:,} entries of such a row would be lost: a builder must refuse the batch. This buffer "
             f"holds at most {(capacity + 1) * ratio - 1:,} tokens; a model length of {seq:,} would hold this batch."
         )
-    values = {"seq": seq, "model_len": model_len, "ratio": ratio, "policy": policy, "rows": rows}
-    values["preset"] = preset.value
+    values = {"preset": preset.value, "seq": seq, **given, "rows": rows}
+    settings.values |= values
     _header = page.header("01_width", "How wide must a row be?", _lead, values)
-    page.stack(_header, page.notes(problems), page.alarm(_alarm))
-    return built, fits, full_trips, needed, seq, trips, values, width
+    page.stack(_header, page.notes(settings.problems), page.alarm(_alarm))
+    return built, fits, full_trips, needed, rows, seq, trips, values, width
 
 
 @app.cell(hide_code=True)
-def _(model_len_ui, number, policy_ui, preset, ratio_ui, slider):
-    _why = PRESETS[preset.value].why if preset.value in PRESETS else ""
+def _(controls, get_notes, number, preset, slider, wrong):
     page.panel(
-        mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5),
-        [policy_ui, ratio_ui],
-        [model_len_ui, preset, mo.md(_why)],
+        mo.hstack([slider, number, preset], widths=[4, 1.4, 2.2], align="end", gap=1.5),
+        [controls[name] for name in ("policy", "ratio", "model_len")],
+        page.told(get_notes() + wrong, preset.value),
+        stay=True,
     )
     return
 

@@ -96,7 +96,7 @@ def test_what_contradicts_itself_is_refused_by_name(fields, message):
 
 
 SIZES = {"pr_test": (256, 128), "pro_pr": (8192, 256), "flash_1m": (CAPACITY, CAPACITY), "one_long": (8192, 8192)}
-SIZES |= {"len_70000": (640, 640), "len_33792": (384, 384)}  # no powers of two
+SIZES |= {"len_70000": (640, 640), "len_33792": (384, 384), "small": (128, 128)}  # 640 and 384 are no powers of two
 
 
 def test_a_preset_gives_the_capacity_and_width_it_stands_for():

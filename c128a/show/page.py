@@ -22,6 +22,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+from textwrap import dedent
 from typing import Any
 from urllib.parse import urlencode
 
@@ -33,6 +35,7 @@ from c128a.case import MAX_MODEL_LEN, PRESETS
 from c128a.layout import LAYOUTS
 from c128a.show import theme
 from c128a.show.forms import Picture
+from c128a.show.own import Own
 from c128a.width import POLICIES
 
 Value = int | str
@@ -56,11 +59,12 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from `least` to `most`."""
+    """A whole number from `least` to `most`; title: what a control and a note call it."""
 
     default: int
     least: int
     most: int
+    title: str = ""
 
     def parse(self, text: str) -> int:
         """The number in the text; raises ValueError for anything else than a number within the bounds."""
@@ -84,18 +88,19 @@ class Choice:
         return named[text]
 
 
-Field = Integer | Choice
+Field = Integer | Choice | Own
 
 
 def shared_fields() -> dict[str, Field]:
     """The parameters that mean the same on every page: a fresh dict, for a page to pick from and to add to."""
     return {
-        "seq": Integer(32_768, 0, MAX_TOKENS),  # tokens of the longest sequence
-        "model_len": Integer(MAX_TOKENS, 1, MAX_TOKENS),  # max_model_len, tokens: sets the capacity
+        "seq": Integer(32_768, 0, MAX_TOKENS, "Longest sequence"),  # tokens
+        "model_len": Integer(MAX_TOKENS, 1, MAX_TOKENS, "Model length, tokens"),  # max_model_len: sets the capacity
         "ratio": Choice(128, (4, 128)),  # tokens per compressed entry: C4A and C128A
         "policy": Choice("pow2", POLICIES),
         "layout": Choice("packed", LAYOUTS),
         "preset": Choice("free", ("free", *PRESETS)),
+        "own": Own(),  # a batch that the reader typed
     }
 
 
@@ -113,8 +118,8 @@ def read(params: Mapping[str, object], fields: Mapping[str, Field]) -> tuple[dic
     """The value of each field, and a note for each value that could not be used. It never fails.
 
     params: what the address held, a string or a list of strings (the last one counts) a name; names without a field are
-    left alone. A preset in the address sets the fields it names, and a value written beside it wins over the preset.
-    The notes quote the address: show them with `notes`, or through `user_text`.
+    left alone. A preset in the address sets the fields it names. A value written beside it wins, and where it is not
+    the preset's the preset is "free". The notes quote the address: show them with `notes`, or through `user_text`.
     """
     given = {name: str(raw[-1] if isinstance(raw, list | tuple) else raw) for name, raw in params.items() if raw != []}
     values: dict[str, Any] = {}
@@ -128,9 +133,20 @@ def read(params: Mapping[str, object], fields: Mapping[str, Field]) -> tuple[dic
             try:
                 values[name] = field.parse(given[name])
             except ValueError as wrong:
-                instead = f"{default:,}" if isinstance(default, int) else default
-                problems.append(f"{name} is {given[name]} in the address; {wrong}. Shown: {instead}.")
+                problems.append(f"{name} is {given[name]} in the address; {wrong}. Shown: {_told(default)}.")
+    if moved_off(values):
+        values["preset"] = "free"
     return {name: values[name] for name in fields}, problems
+
+
+def _told(value: Value) -> str:
+    return f"{value:,}" if isinstance(value, int) else value or "none"
+
+
+def moved_off(values: Mapping[str, Any], preset: str = "") -> bool:
+    """Whether one of the values is not what the preset says, that of the values unless one is named."""
+    named = PRESETS.get(preset or str(values.get("preset")))
+    return named is not None and any(named.values.get(name, value) != value for name, value in values.items())
 
 
 def link(page: str, values: Mapping[str, Value], *, only: Iterable[str] | None = None) -> str:
@@ -156,8 +172,80 @@ def remember(values: Mapping[str, Value]) -> None:
         return
     params = mo.query_params()
     for name, value in values.items():
-        if params.get(name) != str(value):
-            params.set(name, str(value))
+        if params.get(name, "") != str(value):
+            params.set(name, str(value)) if value != "" else params.remove(name)
+
+
+class Settings:
+    """The values of a page, and what a reader does to them: `open_page` makes it, controls call its methods.
+
+    values: what is on view, of which a preset moves only what it names; problems: notes on the address.
+    """
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self.fields = fields
+        self.values, self.problems = read(address(), fields)
+        self.start, self._set_start = mo.state(dict(self.values))
+        self.preset, self._set_preset = mo.state(self.values.get("preset", "free"))
+        self.notes, self._set_notes = mo.state(list[str]())
+        self.seq, self._set_seq = mo.state(self.values["seq"])
+        self.slid, self._set_slid = mo.state(self.values["seq"])
+        self.typed, self._set_typed = mo.state(self.values["seq"])
+
+    def slide(self, tokens: int) -> None:
+        """Take the longest sequence from the slider. It moves the number beside it, and ends a typed batch."""
+        self._set_slid(tokens)
+        self._longest(tokens)
+
+    def type(self, tokens: Any) -> None:
+        """Take the longest sequence from the number. It moves the slider, and ends a typed batch."""
+        taken, wrong = self.take({"seq": tokens})
+        self._set_notes(wrong)
+        if not wrong:
+            self._set_typed(taken["seq"])
+            self._longest(taken["seq"])
+
+    def _longest(self, tokens: int) -> None:
+        self._set_seq(tokens)
+        self.moved({"seq": tokens})
+        if self.values.get("own"):
+            self._set_start(self.values | {"seq": tokens, "own": ""})
+
+    def moved(self, values: Mapping[str, Any]) -> None:
+        """The reader moved controls to these values: where the preset says otherwise, they are free values now."""
+        self._set_notes([])
+        if moved_off(values, self.values["preset"]):
+            self._set_preset("free")
+
+    def choose(self, preset: str) -> None:
+        """Move what the preset names, and nothing else."""
+        if preset in PRESETS:
+            self.values |= {name: value for name, value in PRESETS[preset].values.items() if name in self.fields}
+            self._set_start(dict(self.values))
+            for change in (self._set_seq, self._set_slid, self._set_typed):
+                change(self.values["seq"])
+
+    def take(self, typed: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The values of controls, and a note on each that its field does not take: the last good one stands for it."""
+        wrong = []
+        for name, value in typed.items():
+            text = "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
+            try:
+                self.values[name] = self.fields[name].parse(text)
+            except ValueError as error:
+                title = getattr(self.fields[name], "title", "") or name
+                wrong.append(f"{title} is {text or 'empty'}; {error}. Shown: {_told(self.values[name])}.")
+        return {name: self.values[name] for name in typed}, wrong
+
+
+def open_page(fields: Mapping[str, Field]) -> tuple[Any, ...]:
+    """The settings of a page, and its states, which must be names of a cell: start, preset, notes, seq, slid, typed.
+
+    start is what the controls open with, from the address and after each preset. The longest sequence is one value in
+    three states, so that neither the slider nor the number is made again under the reader's fingers.
+    """
+    made = Settings(fields)
+    return made, made.start, made.preset, made.notes, made.seq, made.slid, made.typed
 
 
 def user_text(text: str) -> str:
@@ -192,6 +280,7 @@ def header(page: str, title: str, lead: str, values: Mapping[str, Value]) -> mo.
             links.append(f'<a href="{href}" target="_self" style="{pill.format(theme.FAINT, "")}">{label}</a>')
     row = "display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem"
     nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(links)}</nav>')
+    _say(f"{title} {lead}")
     opening = mo.Html(f'<div class="c128a-lead" style="font-size:1.15rem;max-width:60rem">{mo.md(lead).text}</div>')
     return mo.vstack([nav, mo.md(f"# {title}"), opening], gap=0.75)
 
@@ -203,6 +292,11 @@ def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
     return mo.callout(mo.md("\n".join(f"- {user_text(message)}" for message in messages)), kind=kind)  # type: ignore[arg-type]
 
 
+def told(wrong: Sequence[str], preset: str) -> mo.Html | None:
+    """What stands under the controls: what could not be used, else why the preset is worth a look."""
+    return notes(wrong) or (mo.md(f"Preset: {PRESETS[preset].why}.") if preset in PRESETS else None)
+
+
 def alarm(message: str | None) -> mo.Html | None:
     """An error state that cannot be overlooked: white on dark red, with role=alert; nothing where there is no message.
 
@@ -212,6 +306,12 @@ def alarm(message: str | None) -> mo.Html | None:
         return None
     style = f"background:{theme.ALARM};color:#FFFFFF;padding:.8rem 1.2rem;border-radius:.4rem;font-size:1.05rem"
     return mo.Html(f'<div role="alert" class="c128a-alarm" style="{style}">{mo.md("⚠ " + message).text}</div>')
+
+
+def _say(text: str) -> None:
+    """Print what a page says where it runs as a program, as `python notebooks/01_width.py`."""
+    if Path(sys.argv[0]).stem in PAGES:
+        print(dedent(text).strip().replace("**", ""), end="\n\n")
 
 
 # --------------------------------------------------------------------------------------------- parts put together
@@ -228,16 +328,21 @@ def columns(*parts: Any, widths: Any = "equal", gap: float = 2) -> mo.Html:
     return mo.hstack(parts, widths=widths, gap=gap, align="start").style({"--c128a-columns": "1"})
 
 
-def panel(*rows: Sequence[Any] | mo.Html) -> mo.Html:
-    """The controls of a page in one box, one row under another; a list of controls wraps where the window is narrow."""
-    line: dict[str, Any] = {"justify": "start", "align": "center", "wrap": True, "gap": 1.75}
-    lines = [row if isinstance(row, mo.Html) else mo.hstack(row, **line) for row in rows]
-    box = {"border": f"1px solid {theme.FAINT}", "border-radius": ".5rem", "padding": ".9rem 1.1rem"}
-    return mo.vstack(lines, gap=0.9).style(box)
+def panel(*rows: Sequence[Any] | mo.Html | None, stay: bool = False) -> mo.Html:
+    """The controls of a page in one box, one row under another; a list of controls wraps where the window is narrow.
+
+    None is no row. stay: the cell stays in sight where the window has room for it; see notebooks/head.html.
+    """
+    line: dict[str, Any] = {"justify": "start", "align": "center", "wrap": True, "gap": 1.5}
+    lines = [row if isinstance(row, mo.Html) else mo.hstack(row, **line) for row in rows if row is not None]
+    box = {"border": f"1px solid {theme.FAINT}", "border-radius": ".5rem", "padding": ".6rem 1.1rem"}
+    return mo.vstack(lines, gap=0.6).style(box | ({"--c128a-stay": "1"} if stay else {}))
 
 
 def sentence(text: str) -> mo.Html:
     """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
+    if not text.lstrip().startswith("#"):
+        _say(text)
     return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
 
 
@@ -322,6 +427,14 @@ def token_ladder(most: int, *also: int) -> list[int]:
         steps.update((1 << octave) * quarter // 4 for quarter in range(4, 8))
         steps.add((1 << octave) + 128)
     return sorted(step for step in steps if step <= most)
+
+
+def number(field: Integer, value: int, **more: Any) -> mo.ui.number:
+    """A box for a whole number. It holds what is typed, and `Settings.take` says what is wrong with it.
+
+    more: what `mo.ui.number` takes, as label and on_change.
+    """
+    return mo.ui.number(value=value, step=1, **{"label": field.title, **more})
 
 
 def token_slider(value: int, on_change: Callable[[Any], object], *, label: str = "Longest sequence") -> Still:

@@ -50,6 +50,36 @@ def test_slider_and_exact_number_move_the_page_and_each_other_and_a_preset_sets_
     assert sheet.soon(lambda: sheet.page.get_by_role("textbox", name="exactly").input_value() == "33,792")
 
 
+def test_back_opens_what_was_shown_before_and_opening_a_page_makes_no_entry(sheet):
+    sheet.open(PAGE)
+    opened = sheet.page.evaluate("history.length")
+    sheet.focus("Longest sequence", role="slider")
+    for tokens in (32_896, 40_960):
+        sheet.press("ArrowRight")
+        assert sheet.holds(f"seq={tokens}")
+    assert sheet.page.evaluate("history.length") == opened + 2
+    with sheet.page.expect_event("domcontentloaded"):
+        sheet.page.go_back()
+    sheet.page.wait_for_selector(".c128a-lead")
+    assert sheet.holds("seq=32896") and sheet.says("At 32,896 tokens")
+    assert sheet.page.get_by_role("textbox", name="exactly").input_value() == "32,896"
+
+
+def test_a_preset_moves_what_it_names_and_ends_where_a_control_is_moved(sheet):
+    sheet.open(PAGE, policy="aligned", rows=32)
+    sheet.page.get_by_label("Preset").select_option(label="Model length 33,792")
+    assert sheet.holds("preset=len_33792") and sheet.holds("policy=pow2") and sheet.holds("rows=32")
+    number = sheet.focus("exactly", role="textbox")
+    for typed, named in (("-5", "-5"), ("9999999", "9999999"), ("", "empty")):
+        number.fill(typed)
+        sheet.press("Enter")
+        assert sheet.says(f"Longest sequence is {named}; it must be a whole number from 0 to 1,048,576. Shown: 33,792")
+    assert sheet.holds("preset=len_33792")
+    number.fill("500")
+    sheet.press("Enter")
+    assert sheet.holds("preset=free") and sheet.says("At 500 tokens") and "it must be" not in sheet.text
+
+
 def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(sheet):
     sheet.open(PAGE, seq=100_000, model_len=1_000_000)
     for label, role, key, parameter in [

@@ -54,6 +54,7 @@ def test_a_link_read_back_is_the_state_it_carried(monkeypatch):
         "policy": "aligned",
         "layout": "pitched",
         "preset": "free",
+        "own": "positions 255 | 511",
     }
     query = urllib.parse.parse_qs(page.link("02_layout", values).lstrip("?"))
     assert query.pop("file") == ["02_layout.py"]
