@@ -1,6 +1,7 @@
 """Both forms of the prefill combine equal the reference, on poisoned outputs."""
 
 import os
+from functools import partial
 
 import pytest
 import torch
@@ -41,19 +42,15 @@ def wanted(positions, requests, seq_lens, gather_lens, workspace_rows, compresse
 def test_one_row_worked_by_hand():
     # Position 300 of request 1 sees n = 301 // 128 = 2 entries; its window is 173 … 300. The context of 301 tokens is
     # gathered from 301 - 200 = 101 on, so token 173 lies at row 1000 + 40 + (173 - 101) = 1112 of the workspace.
-    positions, requests, _, seq_lens, gather_lens = chunk([0, 1], [5, 301], [5, 200])
-    out, lens = combine_prefill_indices(
-        positions, requests, seq_lens, gather_lens, 1000, 40, poisoned(1, 256), poisoned(1)
-    )
+    positions, requests, _, *lengths = chunk([0, 1], [5, 301], [5, 200])
+    out, lens = combine_prefill_indices(positions, requests, *lengths, 1000, 40, poisoned(1, 256), poisoned(1))
     assert ids(out[0]) == [1000, 1001, *range(1112, 1112 + 128)]
     assert lens.tolist() == [130]
 
 
 def test_a_position_below_the_window_lists_all_tokens_from_0():
-    positions, requests, _, seq_lens, gather_lens = chunk([3], [3], [3])
-    out, lens = combine_prefill_indices(
-        positions, requests, seq_lens, gather_lens, 10, 2, poisoned(3, 128), poisoned(3)
-    )
+    positions, requests, _, *lengths = chunk([3], [3], [3])
+    out, lens = combine_prefill_indices(positions, requests, *lengths, 10, 2, poisoned(3, 128), poisoned(3))
     assert [ids(row) for row in out] == [[2], [2, 3], [2, 3, 4]]
     assert lens.tolist() == [1, 2, 3]
 
@@ -68,25 +65,24 @@ def chunks(draw):
     return queries, seqs, gathers, draw(st.sampled_from([4, 128])), window, draw(st.integers(0, 3))
 
 
-@settings(max_examples=25, deadline=None)  # from_rows starts 128 programs a request, a millisecond each interpreted
-@given(chunks())
-def test_both_forms_equal_the_reference_on_random_chunks(case):
+@settings(max_examples=30)
+@given(chunks(), st.integers(1, 3))
+def test_both_forms_equal_the_reference_on_random_chunks(case, workers):
     queries, seqs, gathers, ratio, window, spare = case
-    positions, requests, starts, seq_lens, gather_lens = chunk(queries, seqs, gathers)
-    topk = max(seqs) // ratio + 1
+    positions, requests, starts, *lengths = chunk(queries, seqs, gathers)
+    topk, tokens = max(seqs) // ratio + 1, positions.shape[0]
     width = topk + window + spare
     sizes = (topk + max(gathers) + 1, topk)
-    want = wanted(positions, requests, seq_lens, gather_lens, *sizes, width, compress_ratio=ratio, window=window)
-    tokens = positions.shape[0]
     options = {"compress_ratio": ratio, "window": window}
-    for form in ("from_positions", "from_rows"):
+    want = wanted(positions, requests, *lengths, *sizes, width, **options)
+    rows = reference.prefill_rows(positions, ratio, topk)
+    forms = {
+        "from_positions": partial(combine_prefill_indices, positions, requests, *lengths, *sizes, **options),
+        "from_rows": partial(combine_from_rows, rows, starts, *lengths, *sizes, **options, workers=workers),
+    }
+    for form, combine in forms.items():
         out, lens = poisoned(tokens + 1, width), poisoned(tokens + 1)
-        if form == "from_positions":
-            got = combine_prefill_indices(positions, requests, seq_lens, gather_lens, *sizes, out, lens, **options)
-        else:
-            rows = reference.prefill_rows(positions, ratio, topk)
-            got = combine_from_rows(rows, starts, seq_lens, gather_lens, *sizes, out, lens, **options)
-        for name, view, expected in zip(("rows", "lens"), got, want, strict=True):
+        for name, view, expected in zip(("rows", "lens"), combine(out=out, lens=lens), want, strict=True):
             assert torch.equal(view, expected), f"{form}: {name}"
         assert (out[tokens:] == POISON).all() and (lens[tokens:] == POISON).all(), f"{form} wrote past its rows"
 
@@ -123,7 +119,7 @@ def steps(draw):
     return seqs, queries, ratio, window, image, left, right, draw(st.integers(10, 120))
 
 
-@settings(max_examples=int(os.environ.get("C128A_STEPS", "80")), deadline=None)
+@settings(max_examples=int(os.environ.get("C128A_STEPS", "60")))
 @given(steps())
 def test_one_launch_of_a_step_equals_the_released_rows_of_all_its_chunks(step):
     seqs, queries, ratio, window, image, left, right, area = step
@@ -131,18 +127,19 @@ def test_one_launch_of_a_step_equals_the_released_rows_of_all_its_chunks(step):
     chunks = prefill_chunks(seqs, queries, workspace_rows=area, compress_ratio=ratio, window=window)
     width = combined_width(max(seqs) // ratio, window, image + 2)
     want, want_lens = released(seqs, queries, gathers, chunks, ratio, window, width, left, right)
-    positions, requests, _, seq_lens, gather_lens = chunk(queries, seqs, gathers)
+    positions, requests, _, *lengths = chunk(queries, seqs, gathers)
     spans = {"left_visible": int32(*left), "right_visible": int32(*right)} if image else {}
-    bases = [int32(*base) for base in step_bases(chunks)]
-    out, lens = poisoned(len(want) + 1, width + 3), poisoned(len(want) + 1)
+    inputs = (positions, requests, *lengths, *[int32(*base) for base in step_bases(chunks)])
+    tokens = len(want)
+    out, lens = poisoned(tokens + 1, width + 3), poisoned(tokens + 1)
     options = {"compress_ratio": ratio, "window": window, **spans}
-    got = combine_step_indices(positions, requests, seq_lens, gather_lens, *bases, out[:, :width], lens, **options)
-    assert [got[0].tolist(), got[1].tolist()] == [want, want_lens]
-    assert (
-        (out[len(want) :] == POISON).all() and (out[:, width:] == POISON).all() and (lens[len(want) :] == POISON).all()
-    )
-    again = reference.combined_rows(positions, requests, seq_lens, gather_lens, *bases, width, **options)
-    assert [again[0].tolist(), again[1].tolist()] == [want, want_lens]
+    for got in (
+        combine_step_indices(*inputs, out[:, :width], lens, **options),
+        reference.combined_rows(*inputs, width, **options),
+    ):
+        assert [got[0].tolist(), got[1].tolist()] == [want, want_lens]
+    for outside in (out[tokens:], out[:, width:], lens[tokens:]):
+        assert (outside == POISON).all()
 
 
 @pytest.mark.parametrize(
@@ -166,14 +163,6 @@ def test_an_image_that_does_not_fit_gives_an_empty_row_and_a_negative_one_adds_n
     assert torch.equal(out, reference.combined_rows(*arguments, 40, **options)[0])
 
 
-def test_both_visible_lengths_are_given_or_none():
-    with pytest.raises(ValueError, match="left_visible and right_visible"):
-        combine_step_indices(
-            int64(3), int32(0), int32(4), int32(4), int32(0), int32(2), poisoned(1, 8), poisoned(1), window=4,
-            left_visible=int32(1),
-        )  # fmt: skip
-
-
 # 300 rows, ratio 128, window 128: a request of 1,000 tokens has 7 entries; it gathers its query and 127 more.
 @pytest.mark.parametrize(
     ("seqs", "queries", "chunks"),
@@ -191,68 +180,82 @@ def test_chunks_are_the_longest_runs_whose_requests_fit(seqs, queries, chunks):
     assert prefill_chunks(seqs, queries, workspace_rows=300) == [Chunk(*each) for each in chunks]
 
 
+ONE = (int64(3), int32(0), int32(4), int32(4), int32(0), int32(2))  # a token of a request that has both bases
+ROW = (poisoned(1, 8), int32(0, 1), int32(4), int32(4), 4, 1)  # the same from a builder's row of 8 columns
+
+
 @pytest.mark.parametrize(
-    ("seqs", "queries", "rows", "error", "message"),
+    ("call", "error", "message"),
     [
-        ([5], [6], 300, ValueError, r"query_lens\[0\] is 6; its sequence has 5"),
-        ([5], [5, 1], 300, ValueError, "seq_lens holds 1 requests, query_lens 2"),
-        ([5], [5], 0, ValueError, "workspace_rows is 0"),
-        ([5.0], [5], 300, TypeError, r"seq_lens\[0\] is 5.0"),
+        (lambda: prefill_chunks([5], [6], workspace_rows=300), ValueError, r"query_lens\[0\] is 6; its sequence has 5"),
+        (
+            lambda: prefill_chunks([5], [5, 1], workspace_rows=300),
+            ValueError,
+            "seq_lens holds 1 requests, query_lens 2",
+        ),
+        (lambda: prefill_chunks([5], [5], workspace_rows=0), ValueError, "workspace_rows is 0"),
+        (lambda: prefill_chunks([5.0], [5], workspace_rows=300), TypeError, r"seq_lens\[0\] is 5.0"),
+        (lambda: step_bases([Chunk(0, 2, 10, 2**30)]), ValueError, "2,147,483,648 workspace rows"),
+        (
+            lambda: combine_step_indices(*ONE, poisoned(1, 8), poisoned(1), window=4, left_visible=int32(1)),
+            ValueError,
+            "left_visible and right_visible",
+        ),
+        (
+            lambda: combine_from_rows(*ROW, poisoned(1, 11), poisoned(1), window=4),
+            ValueError,
+            r"out has 11 columns; prefill_rows and window need 8 \+ 4",
+        ),
+        (
+            lambda: combine_from_rows(ROW[0], int32(0), *ROW[2:], poisoned(1, 12), poisoned(1), window=4),
+            ValueError,
+            "query_start_loc holds 1 offsets; 1 requests",
+        ),
     ],
+    ids=["query", "requests", "area", "float", "int32", "one span", "narrow", "offsets"],
 )
-def test_lengths_that_make_no_plan_are_named(seqs, queries, rows, error, message):
+def test_what_makes_no_plan_and_no_rows_is_named(call, error, message):
     with pytest.raises(error, match=message):
-        prefill_chunks(seqs, queries, workspace_rows=rows)
-
-
-def test_bases_that_int32_cannot_hold_are_refused_with_the_number():
-    with pytest.raises(ValueError, match="2,147,483,648 workspace rows"):
-        step_bases([Chunk(0, 2, 10, 2**30)])
+        call()
 
 
 def test_live_prefix_writes_whole_blocks_of_128_and_leaves_the_rest():
-    positions, requests, _, seq_lens, gather_lens = chunk([2], [601], [129])
-    out, lens = combine_prefill_indices(
-        positions, requests, seq_lens, gather_lens, 200, 50, poisoned(2, 384), poisoned(2), live_prefix=True
-    )
+    positions, requests, _, *lengths = chunk([2], [601], [129])
+    batch = (positions, requests, *lengths, 200, 50)
+    out, lens = combine_prefill_indices(*batch, poisoned(2, 384), poisoned(2), live_prefix=True)
     assert lens.tolist() == [4 + 128, 4 + 128]
-    whole, _ = wanted(positions, requests, seq_lens, gather_lens, 200, 50, 384)
+    whole, _ = wanted(*batch, 384)
     assert torch.equal(out[:, :256], whole[:, :256])
     assert (out[:, 256:] == POISON).all()
 
 
 def test_an_empty_chunk_gives_empty_views():
-    empty = int64()
-    out, lens = combine_prefill_indices(empty, int32(), int32(), int32(), 0, 0, poisoned(2, 128), poisoned(2))
+    out, lens = combine_prefill_indices(int64(), int32(), int32(), int32(), 0, 0, poisoned(2, 128), poisoned(2))
     assert out.shape == (0, 128) and lens.shape == (0,)
 
 
+LONGEST = {"compress_ratio": 2**27, "window": 4}  # of a sequence of 2^31 - 1 tokens, which has 15 entries
+SHORT = {"compress_ratio": 4, "window": 4}
+OUTSIDE = [(500, -1), (500, 1), (-1, 0), (-(2**40), 0), (2**31 - 1, 0), (2**31, 0), (2**40, 0)]  # position, request
+
+
 @pytest.mark.parametrize(
-    ("position", "request_index"),
-    [(500, -1), (500, 1), (-1, 0), (-(2**40), 0), (2**31 - 1, 0), (2**31, 0), (2**40, 0)],
+    ("tokens", "seq_len", "width", "options", "rows"),
+    [
+        *[([token], 2**31 - 1, 32, LONGEST, [[]]) for token in OUTSIDE],
+        ([(2**31 - 2, 0)], 2**31 - 1, 32, LONGEST, [[*range(15), 24, 25, 26, 27]]),
+        # Position 39: n = 10 and 4 tokens of the window do not fit into 13 columns; position 35: 9 + 4 do.
+        ([(39, 0), (35, 0)], 40, 13, SHORT, [[], [*range(9), 20, 21, 22, 23]]),
+    ],
+    ids=[*map(str, OUTSIDE), "the last position of the longest sequence", "a row that does not fit"],
 )
-def test_a_token_outside_of_every_sequence_has_an_empty_row(position, request_index):
-    arguments = int64(position), int32(request_index), int32(2**31 - 1), int32(8), 64, 20
-    out, lens = combine_prefill_indices(*arguments, poisoned(1, 32), poisoned(1), compress_ratio=2**27, window=4)
-    assert ids(out[0]) == [] and lens.tolist() == [0]
-    want = wanted(*arguments, 32, compress_ratio=2**27, window=4)
-    assert torch.equal(out, want[0]) and torch.equal(lens, want[1])
-
-
-def test_the_last_position_of_the_longest_sequence_has_its_row():
-    # n = (2^31 - 1) // 2^27 = 15 entries and 4 tokens of the window.
-    arguments = int64(2**31 - 2), int32(0), int32(2**31 - 1), int32(8), 64, 20
-    out, lens = combine_prefill_indices(*arguments, poisoned(1, 32), poisoned(1), compress_ratio=2**27, window=4)
-    assert ids(out[0]) == [*range(15), 24, 25, 26, 27] and lens.tolist() == [19]
-
-
-def test_a_row_that_does_not_fit_is_not_written_in_part():
-    # Position 39: n = 10 and 4 tokens of the window do not fit into 13 columns; position 35: 9 + 4 do.
-    arguments = int64(39, 35), int32(0, 0), int32(40), int32(8), 64, 20
-    out, lens = combine_prefill_indices(*arguments, poisoned(2, 13), poisoned(2), compress_ratio=4, window=4)
-    assert lens.tolist() == [0, 13] and ids(out[0]) == [] and len(ids(out[1])) == 13
-    want = wanted(*arguments, 13, compress_ratio=4, window=4)
-    assert torch.equal(out, want[0]) and torch.equal(lens, want[1])
+def test_a_row_is_whole_or_empty(tokens, seq_len, width, options, rows):
+    positions, requests = zip(*tokens, strict=True)
+    batch = (int64(*positions), int32(*requests), int32(seq_len), int32(8), 64, 20)
+    got = combine_prefill_indices(*batch, poisoned(len(tokens), width), poisoned(len(tokens)), **options)
+    assert [ids(row) for row in got[0]] == rows and got[1].tolist() == [len(row) for row in rows]
+    for view, expected in zip(got, wanted(*batch, width, **options), strict=True):
+        assert torch.equal(view, expected)
 
 
 # Two requests of 3 tokens of context, ratio 4, window 4: a request's last token is at position 2.
@@ -270,7 +273,7 @@ def test_a_row_that_does_not_fit_is_not_written_in_part():
 def test_offsets_outside_the_chunk_write_nothing_outside_and_every_cell_inside(starts, lens):
     whole, whole_lens = poisoned(12, 8), poisoned(12)
     batch = (poisoned(4, 2).fill_(-1), int32(*starts), int32(3, 3), int32(3, 3), 10, 2)
-    out, got = combine_from_rows(*batch, whole[4:8], whole_lens[4:8], compress_ratio=4, window=4)
+    out, got = combine_from_rows(*batch, whole[4:8], whole_lens[4:8], compress_ratio=4, window=4, workers=2)
     assert got.tolist() == lens
     assert [len(ids(row)) for row in out] == lens
     for buffer in (whole, whole_lens):
@@ -280,13 +283,8 @@ def test_offsets_outside_the_chunk_write_nothing_outside_and_every_cell_inside(s
 @pytest.mark.parametrize(("starts", "seq_lens", "lens"), [((0,), (), [0, 0]), ((0, 2), (3,), [2, 3])])
 def test_rows_without_columns_and_chunks_without_requests_have_their_lens(starts, seq_lens, lens):
     batch = (poisoned(2, 0), int32(*starts), int32(*seq_lens), int32(*seq_lens), 4, 1)
-    out, got = combine_from_rows(*batch, poisoned(2, 8), poisoned(2), window=4)
+    out, got = combine_from_rows(*batch, poisoned(2, 8), poisoned(2), window=4, workers=2)
     assert got.tolist() == lens == [len(ids(row)) for row in out]
-
-
-@pytest.mark.parametrize(("topk", "width"), [(128, 256), (256, 384), (8192, 8320), (100, 256)])
-def test_output_width_holds_the_row_and_the_window(topk, width):
-    assert combined_width(topk) == width
 
 
 WHOLE = poisoned(2, 256)
