@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 from string import Template
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
 IN_BROWSER = ("01_width", "02_layout", "03_kernel", "06_deployment")  # these compute without torch
 IN_PRESETS = "01_width"
+EXPORTS = {**os.environ, "C128A_SITE": "1", "UV": find_uv_bin()}
 MARKER = ".c128a-site"  # the mark of a folder that may be replaced
 BAR, STILL, CARD, INDEX = (
     (ROOT / "scripts" / "site" / f"{name}.html").read_text(encoding="utf-8")
@@ -61,15 +63,13 @@ def sources(folder: Path) -> Path:
     return folder
 
 
-def export(pages: Path, kind: str, page: str, to: Path, *options: str) -> str:
-    """What `marimo export` writes; raises SystemExit where it or a cell of the page fails. to: the file."""
+def export(pages: Path, kind: str, page: str, to: Path, *options: str) -> None:
+    """Write a file by `marimo export`; raises SystemExit where it or a cell of the page fails."""
     command = [sys.executable, "-m", "marimo", "--log-level", "ERROR", "export", kind, f"{page}.py"]
     command += ["--output", str(to), "--no-sandbox", *options]
-    environment = {**os.environ, "C128A_SITE": "1", "UV": find_uv_bin()}
-    done = subprocess.run(command, cwd=pages, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=pages, env=EXPORTS, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"page {page} was not exported as {kind}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
-    return to.read_text(encoding="utf-8")
 
 
 def write(path: Path, html: str, *links: str, still: bool = False) -> None:
@@ -81,31 +81,27 @@ def write(path: Path, html: str, *links: str, still: bool = False) -> None:
     path.write_text(html, encoding="utf-8")
 
 
-def live(pages: Path, page: str, site: Path) -> None:
-    """Write a page that computes in the browser, and add what it takes along to the site."""
-    folder = pages.with_name(page)
-    html = export(pages, "html-wasm", page, folder / "index.html", "--execute")
+def live(folder: Path, page: str, site: Path) -> None:
+    """Write a page that computes in the browser, from the folder that it was exported to."""
     shutil.copytree(folder, site, dirs_exist_ok=True)  # the same front end each time, and a wheel of its own
+    html = (site / "index.html").read_text(encoding="utf-8")
     html = PINNED.sub(r"\1", BESIDE.sub(r"\1../", html))
     links = ['<a href="../index.html">All pages</a>', f'<a href="../{page}.html">Recorded page</a>']
     links += ["Python comes from the network; until then see the recording."]
     write(site / "live" / f"{page}.html", html, *links)
 
 
-def recorded(pages: Path, page: str, site: Path, presets: list[str]) -> str:
-    """Write a page as it opens and in each of its cases, and for Jupyter; its card in the index."""
-    export(pages, "ipynb", page, site / "notebooks" / f"{page}.ipynb")
+def recorded(source: Path, site: Path, cases: dict[str, str]) -> str:
+    """Put its bar on a page in each of its cases, by file what it is called there; its card in the index."""
+    page = source.stem
     forms = [f'<a href="live/{page}.html">live in the browser</a>'] if page in IN_BROWSER else []
     forms += [f'<a href="notebooks/{page}.ipynb" download>for Jupyter</a>']
-    cases = {f"{page}.html": "As it opens"} | {f"{page}-{name}.html": escape(PRESETS[name].title) for name in presets}
-    home = '<a href="index.html">All pages</a>'
-    for file, name in zip(cases, [None, *presets], strict=True):
-        preset = ["--", "--preset", name] if name else []
-        html = FRONT_END.sub(".", export(pages, "html", page, site / file, "--no-include-code", *preset))
+    for file in cases:
+        html = FRONT_END.sub(".", (site / file).read_text(encoding="utf-8"))
         links = [f'<a href="{other}">{title}</a>' for other, title in cases.items()]
         links = [link.replace(f'"{file}"', f'"{file}" aria-current=page') for link in links]
-        write(site / file, html, home, "Recorded:", *links, "Also:", *forms, still=True)
-    text = (pages / f"{page}.py").read_text(encoding="utf-8")
+        write(site / file, html, '<a href="index.html">All pages</a>', "Recorded:", *links, "Also:", *forms, still=True)
+    text = source.read_text(encoding="utf-8")
     told = {field: escape(said) for field, said in re.findall(r'^# (title|description) = "(.+)"$', text, re.M)}
     items = "".join(f'<li><a href="{file}">{title}</a></li>' for file, title in cases.items())
     return Template(CARD).substitute(told, file=f"{page}.html", cases=items, forms=" · ".join(forms))
@@ -114,10 +110,21 @@ def recorded(pages: Path, page: str, site: Path, presets: list[str]) -> str:
 def build(work: Path, presets: list[str]) -> Path:
     """Write the site into a folder below `work`, which takes what is needed on the way too."""
     pages, site = sources(work / "sources"), work / "site"
+    (site / "notebooks").mkdir(parents=True)
+    jobs = [("html-wasm", page, work / page / "index.html", "--execute") for page in IN_BROWSER]
+    jobs += [("html", page, site / f"{page}.html", "--no-include-code") for page in PAGES]
+    jobs += [("ipynb", page, site / "notebooks" / f"{page}.ipynb") for page in PAGES]
+    cases = {page: {f"{page}.html": "As it opens"} for page in PAGES}
+    for name in presets:
+        file = f"{IN_PRESETS}-{name}.html"
+        cases[IN_PRESETS][file] = escape(PRESETS[name].title)
+        jobs.append(("html", IN_PRESETS, site / file, "--no-include-code", "--", "--preset", name))
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        list(pool.map(lambda job: export(pages, *job), jobs))  # a failure, or Ctrl-C, cancels what has not begun
     for page in IN_BROWSER:
-        live(pages, page, site)
+        live(work / page, page, site)
     (site / "CLAUDE.md").unlink(missing_ok=True)  # for those who work on marimo's front end
-    cards = [recorded(pages, page, site, presets if page == IN_PRESETS else []) for page in PAGES]
+    cards = [recorded(pages / f"{page}.py", site, cases[page]) for page in PAGES]
     fonts = {"lora": "Lora-*", "regular": "PTSans-Regular-*", "bold": "PTSans-Bold-*"}
     files = {name: next((site / "assets").glob(f"{pattern}.woff2")).name for name, pattern in fonts.items()}
     index = Template(INDEX).substitute(files, cards="".join(cards))

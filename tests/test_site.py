@@ -1,6 +1,7 @@
 """The workbook as files: complete, linked within itself, computing from what it carries along, and never in the way."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -58,11 +59,11 @@ def test_a_folder_of_another_is_refused_even_where_it_holds_assets(old):
 
 
 def test_one_ctrl_c_ends_a_build_and_leaves_the_old_site_whole(old):
-    building = build(old)
+    building = build(old, start_new_session=True)
     while not list(old.parent.glob(".site-*/sources/public/data/names.json")):
         assert building.poll() is None
         time.sleep(0.05)
-    building.send_signal(signal.SIGINT)
+    os.killpg(building.pid, signal.SIGINT)  # as a terminal does
     assert building.wait(20) == 130
     assert list(old.parent.rglob("*")) == [old, old / build_site.MARKER]
 
@@ -101,6 +102,11 @@ def test_every_address_is_relative_and_leads_to_a_file_and_no_file_names_a_place
         assert str(ROOT) not in text and str(site) not in text, path.name
 
 
+def test_recorded_pages_ran_the_kernel_and_all_evidence(site):
+    assert "Every cell is as drawn above." in (site / "02_layout.html").read_text()
+    assert "could not be checked" not in (site / "05_review.html").read_text()
+
+
 def test_a_case_is_recorded_with_its_settings(site):
     default, case = (site / "01_width.html").read_text(), (site / f"01_width-{PRESET}.html").read_text()
     assert len(re.findall("70,?000", case)) > len(re.findall("70,?000", default))
@@ -123,9 +129,9 @@ sys.platform = "emscripten"
 app = runpy.run_path(page)["app"]
 import c128a
 assert c128a.__file__.startswith(wheel), c128a.__file__
-outputs, _ = app.run()
+outputs, names = app.run()
 print(*(getattr(output, "text", output) for output in outputs))
-print("asked", sorted(asked))
+print("asked", sorted(asked), "and found", getattr(names.get("found"), "verdict", None))
 """
 
 
@@ -146,8 +152,17 @@ def test_a_page_computes_from_its_wheel_without_torch(site):
     for page, ran in zip(LIVE, run_each(IN_A_BROWSER, cases, missing=("torch", "triton", "filelock")), strict=True):
         assert "c128a-lead" in ran.text(), page
         assert 'href="04_timing.html?' in ran.stdout  # links lead to files, not to the gallery
+        if page == "02_layout":
+            assert "the kernel cannot run here (torch is missing)" in ran.stdout
         if page == "06_deployment":
+            assert "and found safe" in ran.stdout
             assert all(f"data/{path.name}" in ran.stdout for path in (ROOT / "data").glob("*.json"))
+
+
+def test_the_review_runs_without_torch_and_says_what_it_could_not_check():
+    run = "import runpy; print(*(getattr(o, 'text', o) for o in runpy.run_path('notebooks/05_review.py')['app'].run()[0]))"
+    (ran,) = run_each(run, [[]], missing=("torch", "triton"))
+    assert "could not be checked" in ran.text()
 
 
 # Runs each code cell as Jupyter does, and shows the value of its last expression.

@@ -1,10 +1,8 @@
 """What a browser's Python can import: it has neither torch nor triton."""
 
-import subprocess
-import sys
-
-import pytest
 import torch
+
+from tests.support.pages import run_each
 
 TORCH_FREE = [
     "c128a",
@@ -21,42 +19,33 @@ TORCH_FREE = [
     "c128a.integrations.step_rows",
     "c128a.integrations.vllm",
 ]
-
-BLOCK = "import sys; sys.modules.update(torch=None, triton=None)\n"
 CUDA = torch.cuda.is_available()
 
 
-def run(code, before=BLOCK):
-    return subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True, check=False)
+def run(*programs, missing=()):
+    return run_each("import sys; exec(sys.argv[1])", [[program] for program in programs], missing)
 
 
-@pytest.mark.parametrize("module", TORCH_FREE)
-def test_module_imports_where_torch_and_triton_cannot(module):
-    done = run(f"import {module}")
-    assert done.returncode == 0, done.stderr
+def test_modules_import_where_torch_and_triton_cannot_and_only_what_needs_them_is_missing():
+    names, torch_itself, kernel, unknown, *modules = run(
+        "import c128a; print(c128a.active_topk_width(32_768, 128, 8192), c128a.RowLayout.packed(2, 128).span)",
+        "import torch",
+        "from c128a import build_c128a_topk_metadata",
+        "import c128a; c128a.nothing",
+        *(f"import {module}" for module in TORCH_FREE),
+        missing=("torch", "triton"),
+    )
+    assert {module: ran.stderr for module, ran in zip(TORCH_FREE, modules, strict=True) if ran.returncode} == {}
+    assert names.text().split() == ["256", "256"]
+    assert "ModuleNotFoundError" in torch_itself.stderr and "ModuleNotFoundError" in kernel.stderr
+    assert "has no attribute 'nothing'" in unknown.stderr
 
 
-def test_the_block_itself_works():
-    assert "ModuleNotFoundError" in run("import torch").stderr
-    assert "ModuleNotFoundError" in run("from c128a import build_c128a_topk_metadata").stderr
-
-
-def test_torch_free_names_come_from_the_package_itself():
-    done = run("import c128a; print(c128a.active_topk_width(32_768, 128, 8192), c128a.RowLayout.packed(2, 128).span)")
-    assert done.stdout.split() == ["256", "256"], done.stderr
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    assert "has no attribute 'nothing'" in run("import c128a; c128a.nothing").stderr
-
-
-def test_importing_triton_first_without_a_gpu_says_what_to_do():
-    done = run("import os; os.environ.pop('TRITON_INTERPRET', None); import triton; import c128a.backend", before="")
-    assert (done.returncode == 0) == CUDA, done.stderr
-    assert ("import c128a.backend first, or set TRITON_INTERPRET=1" in done.stderr) != CUDA
-
-
-def test_the_kernels_run_interpreted_whatever_module_comes_first():
-    code = "import c128a.kernel, c128a.frozen, c128a.combine; import c128a.backend as b; print(b.INTERPRET)"
-    done = run(code, before="")
-    assert done.stdout.strip() == str(not CUDA), done.stderr
+def test_the_kernels_are_interpreted_without_a_gpu_or_say_what_to_import_first():
+    triton_first, kernel_first = run(
+        "import os; os.environ.pop('TRITON_INTERPRET', None); import triton; import c128a.backend",
+        "import os; os.environ.pop('TRITON_INTERPRET', None); import c128a.combine; print(c128a.backend.INTERPRET)",
+    )
+    assert kernel_first.text().strip() == str(not CUDA)
+    assert (triton_first.returncode == 0) == CUDA, triton_first.stderr
+    assert ("import c128a.backend first, or set TRITON_INTERPRET=1" in triton_first.stderr) != CUDA
