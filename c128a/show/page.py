@@ -51,6 +51,7 @@ PAGES = {
     "04_timing": "Timing",
     "05_review": "Review",
     "06_deployment": "Deployment",
+    "07_hunt": "Hunt",
 }
 
 

@@ -149,7 +149,7 @@ def rows_read_later(hunt: Hunt, mistake: str) -> Rows:
 def rows_combined(hunt: Hunt, mistake: str) -> Rows:
     """Combined prefill rows of one chunk."""
     case, of = hunt.case, hunt.case.tensors(DEVICE)
-    own, window = _bases(case)
+    own, window = bases(case)
     base = own + own if mistake == "base" else own
     queries = torch.tensor(case.query_lens, dtype=torch.int32, device=DEVICE)
     earlier = WINDOW if mistake == "window" else WINDOW - 1
@@ -158,7 +158,8 @@ def rows_combined(hunt: Hunt, mistake: str) -> Rows:
     return combine_step_indices(of.positions, of.token_to_req_indices, of.seq_lens, gathered, base, window, out, lens)
 
 
-def _bases(case: Case) -> list[torch.Tensor]:
+def bases(case: Case) -> list[torch.Tensor]:
+    """Where each request has its compressed entries in the workspace, and its gathered tokens: (requests,) int32."""
     chunks = prefill_chunks(case.seq_lens, case.query_lens, workspace_rows=WORKSPACE)
     return [torch.tensor(base, dtype=torch.int32, device=DEVICE) for base in step_bases(chunks)]
 
@@ -246,7 +247,7 @@ def expected(hunt: Hunt) -> Rows:
     """The rows and lens that the reference gives."""
     case, of = hunt.case, hunt.case.tensors(DEVICE)
     if MISTAKES[hunt.mistake][0] is rows_combined:
-        base, window = _bases(case)
+        base, window = bases(case)
         lengths = (of.seq_lens, of.gather_lens, base, window)
         return reference.combined_rows(of.positions, of.token_to_req_indices, *lengths, combined_width(case.width))
     batch = (of.positions, case.compress_ratio, case.num_tokens, of.token_to_req_indices, of.block_table)
