@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from c128a.teach.mistakes import cells, deal
+from tests.support.pages import run_each
 
 pytestmark = pytest.mark.browser
 
@@ -49,3 +50,9 @@ def test_a_projector_hides_the_answers_and_a_bad_address_says_so(sheet):
     assert sheet.says("hunt is 14 in the address") and "Hunt 1 of 13" in sheet.lead
     sheet.page.get_by_role("radio").nth(3).click()
     assert sheet.says("Answers are hidden") and "first guess" not in sheet.text
+
+
+def test_without_torch_the_page_says_what_is_missing():
+    program = "import runpy, sys; print(runpy.run_path('notebooks/07_hunt.py')['app'].run()[0])"
+    (ran,) = run_each(program, [[]], missing=("torch", "triton"))
+    assert "torch or triton is missing here" in ran.text()
