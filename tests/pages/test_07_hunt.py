@@ -53,6 +53,6 @@ def test_a_projector_hides_the_answers_and_a_bad_address_says_so(sheet):
 
 
 def test_without_torch_the_page_says_what_is_missing():
-    program = "import runpy, sys; print(runpy.run_path('notebooks/07_hunt.py')['app'].run()[0])"
+    program = "import runpy; print(runpy.run_path('notebooks/07_hunt.py')['app'].run()[0][-1].text)"
     (ran,) = run_each(program, [[]], missing=("torch", "triton"))
     assert "torch or triton is missing here" in ran.text()
