@@ -5,7 +5,8 @@ in YAML or JSON. Options are read as vLLM reads them: `_` and `-` are the same i
 `--name=value` are the same, `--json-option.key value` is the same as a JSON object, the last one wins.
 
 What was read, what has no meaning here, and what has one and was not read are kept apart: for the last the verdict has
-to wait. A value comes back only where it was understood, for any other may be a secret.
+to wait. A name that matters and stands where nobody reads it is of the last kind, wherever it stands. A value comes
+back only where it was understood, for any other may be a secret.
 
 >>> line = read_serve_line("vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --api-key abc --enforce-eager")
 >>> line.values
@@ -20,7 +21,7 @@ import json
 import re
 import shlex
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from c128a.deployment.findings import Graph, Model
@@ -52,9 +53,10 @@ OBJECTS = {
     "--attention-config": "flash_attn_version flash_attn_max_num_splits_for_cuda_graph indexer_kv_dtype",
 }
 SHARDED = ("--decode-context-parallel-size", "--prefill-context-parallel-size")
-# Options that can change the verdict and are not followed; of the last two only a value of 1 changes nothing.
+FILES = ("--config", "--env-file", "--env-from", "--extends", "--include")
+# Options, and keys of documents, that can change the verdict and are not followed; of SHARDED a value of 1 cannot.
 FOREIGN = {
-    **dict.fromkeys(("--config", "--env-file"), "a file of options that is not here"),
+    **dict.fromkeys(FILES, "a file of options that is not here"),
     **dict.fromkeys(("--hf-overrides", "--hf-config-path"), "it changes the model's configuration"),
     **dict.fromkeys(("--worker-cls", "--worker-extension-cls", "--scheduler-cls"), "it names other code than vLLM's"),
     **dict.fromkeys(("--model-class-overrides", "--additional-config"), "it is for other code than vLLM's"),
@@ -62,45 +64,71 @@ FOREIGN = {
     **dict.fromkeys(SHARDED, "the rows of a rank of a sharded context are not described here"),
 }
 SPECULATION = {"--spec-tokens": "num_speculative_tokens", "--spec-method": "method", "--spec-model": "model"}
-READ = {*NUMBERS, *OBJECTS, *FOREIGN, *SPECULATION, "--model", "--enforce-eager", "--no-enforce-eager",
-        "--optimization-level", "--attention-backend"}  # fmt: skip
+FLAGS_READ = ("--enforce-eager", "--no-enforce-eager", "--enable-chunked-prefill", "--no-enable-chunked-prefill")
+READ = {
+    *NUMBERS,
+    *OBJECTS,
+    *FOREIGN,
+    *SPECULATION,
+    *FLAGS_READ,
+    "--model",
+    "--optimization-level",
+    "--attention-backend",
+}
 ALIASES = {"-sc": "--speculative-config", "-cc": "--compilation-config", "-ac": "--attention-config",
            "-O": "--optimization-level", "-dcp": SHARDED[0], "-pcp": SHARDED[1], "-tp": "--tensor-parallel-size",
            "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}  # fmt: skip
-# All other options of vLLM 0.26 to 0.34, without a value and with one: a name that is in no table may be misspelt.
-FLAG = re.compile(
-    r"--(enable|disable|no|use|trust|skip|return|interleave|specialize|fully|exclude|shuffle)-[a-z0-9-]+|-dp[hem]|-ep|"
-    r"--(allow-(credentials|deprecated-quantization)|headless|grpc|async-scheduling|numa-bind|dcp-q-replicate|"
-    r"sleep-mode-offload-cudagraph|checkpoint-prepare-on-startup|data-parallel-[a-z-]*lb|ray-workers-use-nsight|"
-    r"kv-sharing-fast-prefill|swa-bounded-replay|language-model-only|mm-encoder-only|mm-device-do-normalize|monokernel|"
-    r"kv-cache-metrics|cudagraph-metrics|jit-monitor-verbose|long-prefill-token-threshold-adaptive|tokens-only|"
-    r"scheduler-reserve-full-isl|aggregate-engine-logging|fail-on-environ-validation|log-error-stack|enforce-eager)"
+# The first words of all other options of vLLM 0.26 to 0.34, without a value and with one: another may be misspelt.
+FLAGS = (
+    "aggregate allow async checkpoint disable dpe dph dpm enable enforce ep exclude fail fully grpc headless "
+    "interleave language monokernel no return scheduler shuffle skip specialize swa tokens trust use"
 )
-VALUED = re.compile(
-    r"-(dp[nrlapb]|q|n|r|asc)|--disable-access-log-for-endpoints|--(code-|tokenizer-)?revision|--max-(num-)?(active|"
-    r"inflight|queued|scheduled|partial|long|logprobs|log|lora|cpu|parallel|cudagraph)[a-z-]*|--(all2all|allowed|api|"
-    r"aux|cache|chat|collect|cp|cpu|custom|data|dbo|dcp|default|device|distributed|dp|ec|elastic|eplb|expert|fault|"
-    r"fingerprint|gdn|generation|gpu-memory|h11|headless|ignore|io|ir|jit|kda|kernel|kv|limit|linear|load|logging|log|"
-    r"logits|logprobs|long|lora|mamba|master|media|mm|model-loader|moe|node|num-gpu|numa|offload|otlp|override|"
-    r"per-request|performance|pipeline|pooler|prefill-schedule|prefix|profiler|pt-load|quantization|reasoning|renderer|"
-    r"replayssm|response|root|safetensors|scheduling|served|show|shutdown|sleep|sparse|sse|ssl|stream|structured|"
-    r"tensor|tokenizer|tool|ubatch|uvicorn|video|watchdog|watermark|weight)-[a-z0-9-]+|--(config-format|convert|"
-    r"cudagraph-capture-sizes|download-dir|dtype|engram-config|grpc-port|host|middleware|nnodes|hf-token|port|"
-    r"quantization|runner|seed|tokenizer|uds)"
+VALUED = (
+    "all2all allowed anthropic api asc aux cache calculate chat code cohere collect config convert cp cpu cudagraph "
+    "custom data dbo dc dcp default device diffusion distributed download dp dpa dpb dpl dpn dpp dpr dtype ec elastic "
+    "engram eplb expert fault fingerprint gdn generation gpu h11 hf host ignore io ir jit kda kernel kv limit linear "
+    "load log logging logits logprobs long lora mamba master media middleware mm moe n nnodes node num numa offload "
+    "otlp override per performance pipeline pooler port prefill prefix profiler pt q quantization r ray reasoning "
+    "renderer replayssm response revision root runner safetensors scheduling seed served show shutdown sleep sparse "
+    "sse ssl stream structured tensor tokenizer tool ubatch uds video watchdog watermark weight"
 )
-# Of them those whose value is a number or one of vLLM's own words, which is shown.
+MOST = re.compile(r"--max-(num-(active|inflight|partial|queued|scheduled)|cpu|cudagraph|log|long|lora|parallel)[a-z-]*")
+NAME = re.compile(r"--([a-z]+|all2all|h11|fp8|fp64|bf16x3)([-_]([a-z]+|fp8|fp64|bf16x3))*")
+# Options whose value is a number or one of vLLM's own words, which is shown.
 SHOWN = re.compile(
     r"--((tensor|pipeline|data)-parallel-size|gpu-memory-utilization|(moe|all2all)-backend|load-format|kv-cache-dtype|"
     r"tokenizer-mode|(reasoning|tool-call)-parser|scheduling-policy|dtype|port|seed|quantization)"
 )
-# The first that fits names the model; of another one only the last part of the path speaks.
+PLAIN = re.compile(r"[0-9.]{1,9}|[a-z]+[0-9]{0,2}(_[a-z]+[0-9]{0,2}){0,3}")
+# What names a model; of one that is no DeepSeek-V4 only the last part of the path speaks.
 MODEL_NAMES: dict[Model, str] = {
-    "V4.1": r"deepseek[-_]?v4[._]?1(?![0-9kmb])",
-    "V4": r"deepseek[-_]?v4([-_](pro|flash|base|dspark|fp8|nvfp4))*",
-    "other": r"(llama|qwen|mistral|mixtral|gemma|gpt-oss|glm|kimi|minimax|deepseek[-_]?(v[123]|r1))(?=[^/]*/*$)",
+    "V4": r"deepseek[-_]?v4(?![._]?1(?![0-9kmbtg]))([-_](pro|flash|base|dspark|fp8|nvfp4))*",
+    "V4.1": r"deepseek[-_]?v4[._]?1(?![0-9kmbtg])",
+    "other": r"(?<![a-z])(llama|qwen|mi[sx]tral|gemma|gpt-oss|glm|kimi|minimax|deepseek[-_]?(v[123]|r1))(?=[^/]*/*$)",
 }
+# Variables that can change the verdict; of all but the first another value than vLLM's default.
+VARIABLES = {
+    "VLLM_BATCH_INVARIANT": "",
+    "VLLM_USE_V2_MODEL_RUNNER": "the older model runner splits decode from prefill in another way",
+    "VLLM_USE_BREAKABLE_CUDAGRAPH": "what its graphs hold is not described here",
+    "VLLM_ATTENTION_BACKEND": "it may choose another kernel",
+    "VLLM_PLUGINS": "it names other code than vLLM's",
+    "C128A_VLLM": "the stand-in takes the builder's place; check it by its layout and policy",
+}
+# These names wherever they stand in a word; common words only as options.
+MATTERS = re.compile(
+    "|".join([*VARIABLES, *(name[2:].replace("-", "[-_]") for name in READ if "-" in name[2:])])
+    + r"|--(model|config|extends|include)(?![\w-])"
+)
+ARGUMENTS = {**NUMBERS, "VLLM_BATCH_INVARIANT": "batch_invariant"}  # names that an argument of check settles
+ASSIGNED = re.compile(r"(?:--env=|-e=?(?=[A-Z_]))?([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
+NAMED_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 PROGRAM = re.compile(r"(^|[/=])vllm$")
 MODULE = re.compile(r"\bvllm[./]entrypoints[./](openai[./]api_server|cli[./]main)(\.py)?$")
+VERSION = re.compile(r"\bvllm(?:-openai:v?|==|@)(\d+\.\d+\.\d+)")
+# Keys of a document under which nothing is served.
+ASIDE = ("healthcheck", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "labels", "annotations",
+         "matchLabels", "selector")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -142,41 +170,50 @@ def read_serve_line(text: str) -> ServeLine:
     if size > LIMIT:
         raise ValueError(f"the text has {size:,} bytes; a serve command has at most {LIMIT:,}")
     try:
-        words = _document_words(text)
-        reader = _Reader(document=words is not None)
-        reader.find(_shell_words(text) if words is None else words)
+        parts = _document_parts(text)
+        reader = _Reader(document=parts is not None)
+        reader.find(_shell_parts(text) if parts is None else parts)
         return reader.settle()
     except (RecursionError, OverflowError):
         raise ValueError("the text is nested too deeply, or holds a number too large, to be read") from None
 
 
-def _shell_words(text: str, depth: int = 0) -> list[str]:
-    """The words of a shell command, separators among them, with a command in quotes opened in its place.
+Parts = list[list[str]]  # the words of each simple command, or of each list of a document
 
-    A comment starts only where a word does: shlex alone would take any # for one.
+
+def _shell_parts(text: str, *, document: bool = False, depth: int = 0) -> Parts:
+    """The simple commands of a shell text; one that is quoted in another, as after `bash -c`, stands after its words.
+
+    A comment starts only where a word does: shlex alone would take any # for one. A line of a shell ends a command, but
+    in a document an option may begin the next one.
     """
-    text = re.sub(r"\\[ \t]*\r?\n", " ", text)
-    parts = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|(?P<comment>(?<!\S)#[^\n]*)|."""
-    text = re.sub(parts, lambda part: "" if part["comment"] else part[0], text, flags=re.DOTALL)
+    marks = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|(?P<comment>(?<![^\s;&|()])#[^\n]*)|."""
+    text = re.sub(marks, lambda part: "" if part["comment"] else part[0], text, flags=re.DOTALL)
+    text = re.sub(r"\\[ \t]*\r?\n" + (r"|\n[ \t]*(?=-)" if document else ""), " ", text)
     text = re.sub(r"\$\([^()]*\)|`[^`]*`", "$_", text)
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>")
-    lexer.whitespace_split, lexer.commenters = True, ""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    parts: Parts = [[]]
     try:
-        words = list(lexer)
+        for word in lexer:
+            if word and not word.strip(";&|()\n"):
+                parts.append([])
+            elif depth < 3 and _is_command(word):
+                parts += [*_shell_parts(word, document=document, depth=depth + 1), []]
+            else:
+                parts[-1].append(word)
     except ValueError as error:
         raise ValueError(f"the command line cannot be split into words: {str(error).lower()}") from None
-    return [inner for word in words for inner in (_opened(word, depth + 1) if depth < 3 else None) or [word]]
+    return parts
 
 
-def _opened(word: str, depth: int = 0) -> list[str] | None:
-    """The words of a serve command that is one word, as after `bash -c`; None for any other word."""
-    if re.search(r"\bvllm\s+serve\s|\bvllm\.entrypoints\.\S+\s", word):
-        return [";", *_shell_words(word, depth), ";"]
-    return None
+def _is_command(word: str) -> bool:
+    """Whether a word is a whole serve command."""
+    return re.search(r"\bvllm\s+serve\s|\bvllm\.entrypoints\.\S+\s", word) is not None
 
 
-def _document_words(text: str) -> list[str] | None:
-    """The words of a JSON or YAML document, its variables as NAME=value; None for anything else."""
+def _document_parts(text: str) -> Parts | None:
+    """The words of a JSON or YAML document, list by list, its variables as NAME=value; None for anything else."""
     lines = [line.strip() for line in text.splitlines()]
     first = next((line for line in lines if line and not line.startswith(("#", "---"))), "")
     if not re.match(r"[\[{]|- |[\w.-]+:(\s|$)", first):
@@ -190,39 +227,52 @@ def _document_words(text: str) -> list[str] | None:
             documents = list(yaml.load_all(text, Loader=yaml.BaseLoader))  # every scalar stays a string
         except yaml.YAMLError:
             return None
-    words: list[str] = []
+    parts: Parts = [[]]
     pending = [(document, "", False) for document in reversed(documents)]
     for _ in range(NODES):
         if not pending:
-            return words if any(isinstance(document, (dict, list)) for document in documents) else None
+            return parts if any(isinstance(document, (dict, list)) for document in documents) else None
         node, key, listed = pending.pop()
-        if isinstance(node, list):
-            words.append(";")  # a command of its own, as far as repeated options go
+        option = _option_of(key)
+        if isinstance(node, list) and option:
+            parts[-1].append(f"{option}=a list")
+        elif isinstance(node, list):
+            parts.append([])
             pending += [(item, key, True) for item in reversed(node)]
         elif not isinstance(node, dict):
-            words += _scalar_words(str(node), key, listed)
+            words, *commands = _scalar_parts("" if node is None else str(node), key, listed)
+            parts[-1] += words
+            parts += commands
         elif isinstance(node.get("name"), str) and ("value" in node or "valueFrom" in node):
-            words.append(f"{node['name']}={node.get('value', '$FROM')}")
-        elif key in ("env", "environment"):
-            words += [f"{name}={value}" for name, value in node.items()]
+            parts[-1].append(f"{node['name']}={node.get('value', '$FROM')}")
         else:
-            pending += [(value, str(name), False) for name, value in reversed(node.items())]
+            inside = f"{key}." if option else ""
+            items = [(value, f"{inside}{name}", False) for name, value in [*node.items()][::-1] if name not in ASIDE]
+            pending += sorted(items, key=lambda item: item[1] == "<<")  # what is merged in comes first
     raise ValueError(f"the document has more than {NODES:,} parts")
 
 
-def _scalar_words(value: str, key: str, listed: bool) -> list[str]:
-    """The words of a string in a document: an item of a list is one word, a command is many, the rest is none."""
-    if opened := _opened(value):
-        return opened
-    if listed and not re.match(r"-\S+\s", value):
-        return [value]
-    option = "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower().replace("_", "-")
-    if option in READ or option == "--env-from":  # a file for --config, or the values of a chart
-        off = "--no-" if value.lower() == "false" else "--"
-        return [off + option[2:]] if value.lower() in ("true", "false") else [f"{option}={value}"]
-    if key in ("command", "args", "entrypoint") or re.search(r"(^|\s)-[-a-z]", value):
-        return [";", *_shell_words(value)]
-    return [value] if "vllm-openai" in value else []
+def _option_of(key: str) -> str:
+    """The option that a key of a document sets, its own keys after a dot; empty where that is none that is read."""
+    name, dot, rest = key.partition(".")
+    option = "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower().replace("_", "-")
+    inner = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", rest).lower()
+    return f"{option}{dot}{inner}" if option in READ else ""
+
+
+def _scalar_parts(value: str, key: str, listed: bool) -> Parts:
+    """The words of a string in a document, and the commands in it: an item of a list is one word, the rest is none."""
+    option = _option_of(key)
+    if not _is_command(value):
+        if listed and not re.match(r"-\S+\s", value):
+            return [[value]]
+        if option and value.lower() in ("true", "false") and "." not in option:
+            return [[option if value.lower() == "true" else f"--no-{option[2:]}"]]
+        if option or NAMED_VARIABLE.fullmatch(key):
+            return [[f"{option or key}={value}"]]
+        if key not in ("command", "args", "entrypoint") and not re.search(r"(^|\s)-[-a-z]", value):
+            return [[value] if VERSION.search(value) or MATTERS.search(value) else []]
+    return [[], *_shell_parts(value, document=True)]
 
 
 def _number(name: str, value: Any, *, human: bool = False) -> int:
@@ -250,8 +300,19 @@ def _parsed(text: str) -> Any:
         return text
 
 
+def shown(word: str) -> str:
+    """The name of an option as it was typed, unless more stands in it than a name: that could be a secret.
+
+    >>> shown("--max_model-len=1"), shown("--api-keyhunter"), shown("-x7")
+    ('--max_model-len', 'an option', 'an option')
+    """
+    typed = re.split("[=.]", word)[0]
+    glued = re.search("(key|pass|secret|token)(?!$|file$|s$|s-|izer|-thr)", typed)
+    return typed if typed in ALIASES or (NAME.fullmatch(typed) and not glued) else "an option"
+
+
 class Option(NamedTuple):
-    """One option as it was given; of a document `part` is the list of words, or the command, that it stands in."""
+    """One option as it was given, and which command, or list of words, of the text it stands in."""
 
     value: str | None
     typed: str
@@ -266,7 +327,7 @@ class _Reader:
         self.part = 0
         self.options: dict[str, Option] = {}  # by name, by "name.key" where one key of an object is given
         self.variables: dict[str, str] = {}
-        self.model = ""
+        self.names: list[str] = []  # words that may name the model
         self.nameless = 0  # words that are no option and no value of one
         self.values: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
@@ -274,91 +335,121 @@ class _Reader:
         self.unread: dict[str, str] = {}
         self.notes: list[str] = []
 
-    def find(self, words: list[str]) -> None:
-        """Find the serve command among the words and collect its options."""
-        commands = [at for at, word in enumerate(words) if MODULE.search(word)]
-        commands += [at for at, two in enumerate(pairwise(words)) if two[1] == "serve" and PROGRAM.search(two[0])]
-        images = [at for at, word in enumerate(words) if re.match(r"[\w./:-]*\bvllm-openai(:|@|$)", word)]
-        if images and (tag := re.search(r":v?(\d+\.\d+\.\d+)", words[images[0]])):
-            self.put("release", tag[1], f"vllm-openai:v{tag[1]}")
-        bare = not commands and (self.document or (words[:1] and words[0].startswith("-")))
-        commands = commands or ([] if bare else images)
+    def find(self, parts: Parts) -> None:
+        """Find the serve command and collect its options; what else matters in the text is not read."""
+        parts = [part for part in parts if part] or [[]]
+        commands, images = [], []
+        for number, part in enumerate(parts):
+            for at, (word, following) in enumerate(zip_longest(part, part[1:], fillvalue="")):
+                if MODULE.search(word) or (PROGRAM.search(word) and following == "serve"):
+                    commands.append((number, at, at + 1 + (following == "serve")))
+                elif re.match(r"[\w./:-]*\bvllm-openai(:|@|$)", word) and (following or self.document):
+                    images.append((number, at, at + 1))
+                if tag := VERSION.search(word):
+                    if self.values.get("release", tag[1]) != tag[1]:
+                        self.unread["release"] = "the text names two versions of vLLM"
+                    self.put("release", tag[1], tag[0])
+        commands = commands or images
         if len(commands) > 1:
             raise ValueError(f"the text holds {len(commands)} serve commands; give one of them")
-        first = commands[0] if commands else 0
-        start = first + len(commands) + (words[first + 1 : first + 2] == ["serve"])
-        ends = (at for at in range(start, len(words)) if words[at] and not words[at].strip(";&|()"))
-        end = next(ends, len(words))
-        inside, outside = words[start:end], words[:first] + words[end:]
-        if self.document:  # a list of arguments may stand before the command
-            inside, outside = words[:first] + words[start:], []
-        if commands or bare:
-            self.collect(inside)
+        if not (commands or self.document or "".join(parts[0][:1]).startswith("-")):
+            raise ValueError("this is no vllm serve command")
+        chosen, first, start = commands[0] if commands else (0, 0, 0)
+        for self.part, part in enumerate(parts):
+            if self.document or not commands:
+                self.collect(part[:first] + part[start:] if self.part == chosen else part)
+            elif self.part == chosen:
+                self.outside(part[:first], own=True)
+                self.collect(part[start:])
+            else:
+                exported = all(word == "export" or ASSIGNED.fullmatch(word) for word in part)
+                self.outside(part, own=exported, before=self.part < chosen)
         if not commands and not any(name.partition(".")[0] in READ for name in self.options):
             raise ValueError("this is no vllm serve command")
-        for word in outside:
-            name = word.partition("=")[0].replace("_", "-")
-            if name in READ:
-                self.unread[name] = FOREIGN.get(name, "it stands outside of the serve command")
-            elif word in ("source", "."):
-                self.unread["source"] = "a file of commands that is not here"
-            else:
-                self.assign(word)
+
+    def outside(self, words: list[str], *, own: bool, before: bool = True) -> None:
+        """Words before or after the serve command: variables, and what matters and was not meant for it."""
+        for word, following in zip_longest(words, words[1:], fillvalue=""):
+            if word in ("source", ".", "xargs") and not following.endswith("bin/activate"):
+                self.unread[word] = "options or variables may come from a file that is not here"
+            elif not (before and self.assign(word, own=own)):
+                self.guard(word)
+
+    def guard(self, word: str) -> None:
+        """What matters in a word that is not read."""
+        for found in MATTERS.finditer(word):
+            name = found[0] if found[0] in VARIABLES else "--" + found[0].strip("-").replace("_", "-")
+            self.unread.setdefault(ARGUMENTS.get(name, name), FOREIGN.get(name, "it stands where it is not read"))
+
+    def assign(self, word: str, *, own: bool) -> bool:
+        """Take NAME=value; False for any other word. Another value is only taken where it is surely the later one."""
+        found = ASSIGNED.fullmatch(word)
+        if found is None:
+            return False
+        name, value = found.groups()
+        if name in VARIABLES and not own and self.variables.get(name, value) != value:
+            self.unread[ARGUMENTS.get(name, name)] = "it is given two values"
+        elif name == "EnvironmentFile":
+            self.unread[name] = "a file of variables that is not here"
+        elif name not in VARIABLES:
+            self.guard(value)
+        self.variables[name] = value
+        return True
 
     def collect(self, words: list[str]) -> None:
         """Take the options of a command, each with its value; the first other word is the model."""
+        open_end = False  # the last option may take more words
         rest = iter(zip_longest(words, words[1:], fillvalue=""))
         for word, following in rest:
-            if self.document and not word.strip(";&|()"):
-                self.part += 1
-            elif word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
-                self.assign(following)
+            redirected = following and not following.strip("<>&|")
+            if word in ("-e", "--env") or (word and not word.strip("<>&|")):  # a redirection goes to a file
+                if not self.assign(following, own=not self.document):
+                    self.guard(following)
                 next(rest, None)
-            elif self.assign(word):
+            elif self.assign(word, own=not self.document) or (redirected and word.isdigit()):
                 continue
             elif re.match(r"[-\u2010-\u2015\u2212]+\D", word):  # a pasted dash may be a longer one
-                if self.option(word, following):
+                taken, open_end = self.option(word, following)
+                if taken:
                     next(rest, None)
-            elif re.search(r"deepseek[-_]?v4", word, re.I) or not (
-                self.model or self.document or (_variable(word) and "model" not in word.lower())
-            ):
-                self.model = word
+            elif re.search(r"deepseek[-_]?v4", word, re.I) if self.document else self.is_model(word):
+                self.names.append(word)
             elif _variable(word):
                 self.unread["variable"] = "a variable of the shell may hold options"
             else:
-                self.nameless += 1
+                self.guard(word)
+                self.nameless += not open_end
 
-    def assign(self, word: str) -> bool:
-        """Take NAME=value, with --env= or -e before it; False for any other word."""
-        found = re.fullmatch(r"(?:--env=|-e(?=[A-Z_]))?([A-Za-z_]\w{0,99})=(.*)", word, re.DOTALL)
-        if found:
-            self.variables[found[1]] = found[2]
-        return found is not None
+    def is_model(self, word: str) -> bool:
+        return not self.names and (not _variable(word) or "model" in word.lower())
 
-    def option(self, word: str, following: str) -> bool:
-        """Take one option; return whether the word after it is its value."""
+    def option(self, word: str, following: str) -> tuple[bool, bool]:
+        """Take one option; return whether the next word is its value, and whether more words may be."""
         typed, given, value = re.sub(r"^-O(?=\d$)", "-O=", word).partition("=")
         typed, _, key = typed.partition(".")
         name = ALIASES.get(typed, typed.replace("_", "-"))
-        flag = FLAG.fullmatch(name)
-        if name not in READ:
-            short = any(option.startswith(name) for option in READ)  # vLLM takes abbreviations
-            if short or not (flag or VALUED.fullmatch(name)):
-                if not (self.document and re.fullmatch(r"-[a-z]*c", name)):  # bash -c
-                    shown = typed if re.fullmatch(r"--?[A-Za-z][\w-]{0,60}", typed) else "an option"
-                    self.unread[shown] = "no option of vLLM 0.26 to 0.34 has this name"
-                return False
-        takes = not flag and not given and re.match(r"[^-;]|-\d+$", following) is not None
-        found = Option(value if given else following if takes else None, typed, self.part)
-        if key and name in READ and name not in OBJECTS:
+        first, read = name.lstrip("-").partition("-")[0], name in READ
+        flag, valued = (
+            first in FLAGS.split() or name in FLAGS_READ,
+            first in VALUED.split() or MOST.fullmatch(name) is not None,
+        )
+        short = not read and any(option.startswith(name) for option in READ)  # vLLM takes abbreviations
+        if short or not (read or flag or valued):
+            if not (self.document and re.fullmatch(r"-[a-z]{1,5}", name)):  # of another command, as bash -c
+                self.unread[shown(typed)] = "no option of vLLM 0.26 to 0.34 has this name"
+            return False, True
+        if flag and (given or key or following.lower() in ("true", "false", "yes", "no", "on", "off", "0", "1")):
+            self.unread[shown(typed)] = "it takes no value"
+        elif key and read and name not in OBJECTS:
             self.unread[name] = "it takes no keys"
-            return takes
-        name = f"{name}.{key}" if key else name.replace("--no-enforce", "--enforce")
+        takes = not flag and not given and re.match(r"[^-]|-\d+$", following) is not None
+        found = Option(value if given else following if takes else None, typed, self.part)
+        name = f"{name}.{key}" if key else f"--{name[5:]}" if name in FLAGS_READ and name[:5] == "--no-" else name
         before = self.options.get(name, found)
-        if before.value != found.value and before.part != found.part:
+        if before.part != found.part and (before.value != found.value or name == "--model"):
             self.unread[f"{name} again"] = "two commands of the document give it another value"
         self.options[name] = found
-        return takes
+        return takes, valued and not read
 
     def settle(self) -> ServeLine:
         """Understand what was collected."""
@@ -367,16 +458,18 @@ class _Reader:
         self.settle_speculation()
         self.settle_graph()
         self.settle_backend()
+        self.settle_variables()
         for name, option in self.options.items():
-            if SHOWN.fullmatch(name) and re.fullmatch(r"[a-z0-9_.]{1,32}", option.value or ""):
+            if SHOWN.fullmatch(name) and PLAIN.fullmatch(option.value or ""):
                 self.sources[name] = f"{option.typed} {option.value}"
             elif name.partition(".")[0] not in READ or (name in SHARDED and option.value == "1"):
-                self.not_read.append(option.typed)
+                self.not_read.append(shown(option.typed))
             elif name in FOREIGN:
                 self.unread[name] = FOREIGN[name]
-        self.settle_variables()
-        if self.nameless:
+        if self.nameless and self.document:
             self.not_read.append(f"words that belong to no option: {self.nameless}")
+        elif self.nameless or (self.names and "--model" in self.options):
+            self.unread["words"] = "some belong to no option"
         said, assumed = {*self.values, *self.unread}, {}
         if "max_num_seqs" not in said:
             assumed["max_num_seqs"] = 1024
@@ -384,16 +477,17 @@ class _Reader:
             self.notes.append(f"No --max-num-seqs: vLLM takes {defaults}.")
         if "consumer" not in said:
             self.notes.append("The line names no card: FlashMLA is taken to read the rows; on SM120 FlashInfer does.")
-        return ServeLine(self.values, self.sources, assumed, tuple(self.not_read), self.unread, tuple(self.notes))
+        not_read = tuple(dict.fromkeys(self.not_read))
+        return ServeLine(self.values, self.sources, assumed, not_read, self.unread, tuple(self.notes))
 
     def put(self, argument: str, value: Any, words: str) -> None:
         self.values[argument], self.sources[argument] = value, words
 
     def settle_model(self) -> None:
         given = self.options.get("--model")
-        word = (given.value if given else None) or self.model
-        for model, pattern in MODEL_NAMES.items():
-            if found := re.search(pattern, word, re.I):
+        names = [*self.names, (given and given.value) or ""]
+        for model, pattern in MODEL_NAMES.items():  # where two names disagree, the one that could be in danger
+            if found := next(filter(None, (re.search(pattern, name, re.I) for name in names)), None):
                 self.put("model", model, found[0])
                 return
         self.notes.append("The name of the model says nothing here: it is taken for a DeepSeek-V4.")
@@ -413,6 +507,9 @@ class _Reader:
             else:
                 human = name in ("--max-model-len", "--max-num-batched-tokens")
                 self.put(argument, _number(typed, value, human=human), f"{typed} {value.strip()}")
+        chunked, batch = self.options.get("--enable-chunked-prefill"), "max_num_batched_tokens"
+        if chunked and "no" in chunked.typed and batch not in self.values:
+            self.unread.setdefault(batch, f"with {chunked.typed} it is the model length, or more")
 
     def object(self, name: str, *read: str) -> dict[str, Any]:
         """The object of a JSON option. The other keys of it are listed, without their values."""
@@ -489,9 +586,7 @@ class _Reader:
                 self.put("batch_invariant", value == "1", f"{name}={value}")
             elif name == "VLLM_BATCH_INVARIANT":
                 self.unread["batch_invariant"] = f"{name} is neither 0 nor 1"
-            elif name == "VLLM_USE_V2_MODEL_RUNNER" and value != "1":
-                self.unread[name] = "the older model runner splits decode from prefill in another way"
-            elif name == "C128A_VLLM" and value != "0":
-                self.unread[name] = "the stand-in takes the builder's place; check it by its layout and policy"
+            elif name in VARIABLES and value != ("1" if name == "VLLM_USE_V2_MODEL_RUNNER" else "0"):
+                self.unread[name] = VARIABLES[name]
             else:
-                self.not_read.append(name)
+                self.not_read.append(name if NAMED_VARIABLE.fullmatch(name) else "a variable")

@@ -1,15 +1,19 @@
 """A pasted serve command: what is read, what is listed, what keeps the verdict open, what is refused."""
 
 import contextlib
+import json
 import random
-import time
+import re
+import shlex
 
 import pytest
 
 from c128a.deployment import check, read_serve_line
+from c128a.deployment.__main__ import report
 from c128a.deployment.serve import human_int
 
-MODEL = "vllm serve deepseek-ai/DeepSeek-V4-Pro"
+NAME = "deepseek-ai/DeepSeek-V4-Pro"
+MODEL = f"vllm serve {NAME}"
 
 
 def test_human_readable_numbers_are_decimal_in_small_letters_and_binary_in_capitals():
@@ -55,6 +59,13 @@ def test_what_vllm_would_not_take_for_a_number_is_refused(text):
         # a hash inside a word starts no comment; the tag of an image is the release
         ("vllm serve m#1 -tp ${#GPUS[@]} --max-model-len 4096 # --max-model-len 1M", {"max_model_len": 4096}),
         ("docker run vllm/vllm-openai:v0.27.1 --max-num-seqs 2", {"release": "0.27.1", "max_num_seqs": 2}),
+        (
+            "docker pull x/vllm-openai:v0.27.1 && docker run x/vllm-openai:v0.27.1 -O0",
+            {"release": "0.27.1", "graph": "eager"},
+        ),
+        ("pip install vllm==0.29.0\nsource env/bin/activate\nvllm serve m#2", {"release": "0.29.0"}),
+        # two names of a model: the one that could be in danger, wherever it stands in the path
+        ("vllm serve /mnt/deepseek-v4.1/DeepSeek-V4-Pro --served-model-name a DeepSeek-V4.1", {"model": "V4"}),
         ("vllm serve /models/deepseek_v4", {"model": "V4"}),
         ("vllm serve x/DeepSeek-V4-1M", {"model": "V4"}),
         ("vllm serve deepseek-ai/DeepSeek-V4.1-Flash", {"model": "V4.1"}),
@@ -69,34 +80,66 @@ def test_settings_that_are_read(line, values):
     assert (found.values, found.unread) == ({"model": "V4", **values} if options else values, {})
 
 
+# The ways in which people write a command and its variables.
 FORMS = {
-    "shell": "$ VLLM_BATCH_INVARIANT=1 {serve} \\\n   --max-model-len 1M \\  \n --max-num-seqs=64   # don't\n",
-    "export": "export VLLM_BATCH_INVARIANT=1; cd /x && {serve} --max-model-len 1M --max-num-seqs 64 > log 2>&1 &",
-    "later": "export VLLM_BATCH_INVARIANT=0\nVLLM_BATCH_INVARIANT=1 {serve} --max-model-len 1M --max-num-seqs 64",
-    "bash": 'docker exec c bash -lc "VLLM_BATCH_INVARIANT=1 exec {serve} --max-model-len 1M --max-num-seqs 64"',
-    "module": "VLLM_BATCH_INVARIANT=1 python3 -m vllm.entrypoints.openai.api_server --model {model} --max-model-len 1M "
-    "--max-num-seqs 64",
-    "docker": "docker run --gpus all -e VLLM_BATCH_INVARIANT=1 -p 80:80 vllm/vllm-openai:latest --model {model} "
-    "--max-model-len 1M --max-num-seqs 64",
-    "docker env": "docker run --env=VLLM_BATCH_INVARIANT=1 image {serve} --max-model-len 1M --max-num-seqs 64",
-    "json": '["env", "VLLM_BATCH_INVARIANT=1", "vllm", "serve", "{model}", "--max-model-len=1M", "--max-num-seqs",\n'
-    '"64"]',
-    "yaml list": '- "--model={model}"\n- --max-model-len\n- 1M\n- --max-num-seqs=64\n- VLLM_BATCH_INVARIANT=1\n',
-    "manifest": "spec:\n  containers:\n  - name: vllm\n    command: [vllm, serve]\n    args: [{model},\n"
-    "      --max-model-len, 1M, --max-num-seqs, '64']\n    env:\n    - name: VLLM_BATCH_INVARIANT\n      value: '1'\n",
-    "script": "spec:\n  args:\n  - |\n    {serve} \\\n      --max-model-len 1M --max-num-seqs 64\n  command: [sh, -c]\n"
-    "  env: [{{name: VLLM_BATCH_INVARIANT, value: '1'}}]\n",
-    "compose": "services:\n  vllm:\n    environment:\n      VLLM_BATCH_INVARIANT: 1\n    command: >\n      --model\n"
-    "      {model} --max-model-len 1M --max-num-seqs 64\n",
-    "config": "model: {model}\nmax-model-len: 1M\nmaxNumSeqs: 64\nenv: {{VLLM_BATCH_INVARIANT: '1'}}\n",
+    "shell": "$ %(env)s%(serve)s %(words)s   # don't",
+    "lines": "%(export)s%(serve)s \\\n  %(lines)s",
+    "script": "set -e\n%(export)scd /x && exec %(serve)s %(words)s > log 2>&1 &",
+    "again": "export VLLM_BATCH_INVARIANT=7; VLLM_BATCH_INVARIANT=0 %(env)s%(serve)s %(words)s",
+    "bash": "docker exec %(e)sc bash -lc %(double)s",
+    "sh": "sudo sh -c %(single)s",
+    "module": "%(env)spython3 -m vllm.entrypoints.openai.api_server --model %(name)s %(words)s",
+    "image": "docker run %(long)s-p 80:80 vllm/vllm-openai:latest --model %(name)s %(words)s",
+    "docker": "docker run --gpus all %(e)simage %(serve)s %(words)s",
+    "podman": "podman run %(glued)simage %(serve)s %(words)s",
+    "options": "--model %(name)s %(e)s\n%(words)s",
+    "json": '{"command": ["vllm", "serve"], "args": %(list)s, "env": %(entries)s}',
+    "yaml": "# args\n- vllm\n- serve\n%(items)s",
+    "manifest": "- command: [vllm, serve]\n  args: %(list)s\n  env: %(entries)s\n  livenessProbe: [-x]\n",
+    "literal": "command: [sh, -c]\nenv: %(entries)s\nargs:\n- |\n  set -e\n  %(serve)s \\\n    %(words)s\n",
+    "compose": "services: {v: {environment: %(mapping)s, healthcheck: [curl, -f], command: %(string)s}}",
+    "folded": "v:\n  environment: %(pairs)s\n  command: >\n    --model\n    %(name)s\n    %(words)s\n",
+    "merged": "a: &a %(mapping)s\nv:\n  environment: {A_B: c, <<: *a}\n  command: %(string)s\n",
 }
 
 
-@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS.keys())
-def test_a_command_is_read_in_every_form_people_write_it(text):
-    line = read_serve_line(text.format(serve="vllm serve deepseek-ai/DeepSeek-V4-Flash", model="DeepSeek-V4-Flash"))
+def written(form, words, variables):
+    """The command with these options, and these variables, in one form."""
+    options = [word if word.startswith("$") else shlex.quote(word) for word in words]
+    pairs = [f"{name}={value if value.startswith('$') else shlex.quote(value)}" for name, value in variables.items()]
+    env, text = "".join(f"{pair} " for pair in pairs), " ".join(options)
+    plain = [f"{name}={value}" for name, value in variables.items()]
+    return FORMS[form] % {
+        **{"serve": MODEL, "name": NAME, "words": text, "lines": " \\  \n  ".join(options), "env": env},
+        "export": "".join(f"export {pair}\n" for pair in pairs),
+        "e": "".join(f"-e {pair} " for pair in pairs),
+        "long": "".join(f"--env={pair} " for pair in pairs),
+        "glued": "".join(f"-e{pair} " for pair in pairs),
+        "double": json.dumps(f"{env}{MODEL} {text}"),
+        "single": shlex.quote(f"{env}{MODEL} {text}"),
+        "list": json.dumps([NAME, *words]),
+        "string": json.dumps(f"--model {NAME} {text}"),
+        "items": "".join(f"- {json.dumps(word)}\n" for word in [NAME, *words, *plain]),
+        "pairs": json.dumps(plain),
+        "mapping": json.dumps(variables),
+        "entries": json.dumps([{"name": name, "value": value} for name, value in variables.items()]),
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_command_is_read_in_every_form_people_write_it(form):
+    words, variables = ["--max-model-len", "1M", "--max-num-seqs=64"], {"VLLM_BATCH_INVARIANT": "1"}
+    line = read_serve_line(written(form, words, variables))
     assert line.values == {"model": "V4", "max_model_len": 1_048_576, "max_num_seqs": 64, "batch_invariant": True}
     assert line.unread == {}
+
+
+def test_a_configuration_file_is_read_with_its_objects_and_flags():
+    text = "model: DeepSeek-V4-Pro\nmaxNumSeqs: 5\nenforce-eager: false\nspeculative_config:\n"
+    line = read_serve_line(f"{text}  num_speculative_tokens: 7\n  method: dspark\ncudagraph-capture-sizes: [1, 2]\n")
+    found = {"model": "V4", "max_num_seqs": 5, "num_speculative_tokens": 7, "speculative_method": "dspark"}
+    assert (line.values, line.unread) == (found, {})
+    assert check(release="0.29.0", **line.values).setup.decode_rows == 75  # 5 × (1 + 2 × 7)
 
 
 def test_what_the_line_does_not_say_is_assumed_as_vllm_does_and_noted():
@@ -106,14 +149,11 @@ def test_what_the_line_does_not_say_is_assumed_as_vllm_does_and_noted():
 
 
 def test_harmless_words_are_shown_whole_the_last_of_repeated_ones_alone_and_other_options_by_name():
-    options = (
-        "--spec-tokens 3 --tokenizer-mode deepseek_v4 -tp 4 -tp 8 --enable-expert-parallel -dcp 1 -cc.cache_dir=x y"
-    )
+    options = "--spec-tokens 3 --tokenizer-mode deepseek_v4 -tp 4 -tp 8 --enable-expert-parallel -dcp 1 -cc.cache_dir=x"
     line = read_serve_line(f"{MODEL} {options}")
     shown = {"DeepSeek-V4-Pro", "--spec-tokens 3", "--tokenizer-mode deepseek_v4", "-tp 8"}
     assert set(line.sources.values()) == shown
-    assert line.not_read[:-1] == ("--compilation-config.cache_dir", "--enable-expert-parallel", "-dcp")
-    assert line.not_read[-1].endswith("no option: 1")
+    assert line.not_read == ("--compilation-config.cache_dir", "--enable-expert-parallel", "-dcp")
 
 
 OPEN = {
@@ -150,11 +190,45 @@ def test_what_matters_and_was_not_read_keeps_the_verdict_open(name, options):
     assert check(release="0.34.0", **line.values, unread=line.unread.values()).verdict == "unknown"
 
 
-def test_what_stands_outside_of_the_command_or_in_two_commands_of_a_document_is_open():
-    assert set(read_serve_line(f"docker run --env-file .env i {MODEL}").unread) == {"--env-file"}
-    assert set(read_serve_line(f"source env.sh && {MODEL}; --max-num-seqs 4").unread) == {"source", "--max-num-seqs"}
-    twice = "services:\n  a:\n    command: --max-num-seqs 2\n  b:\n    command: --max-num-seqs 3\n"
-    assert set(read_serve_line(twice).unread) == {"--max-num-seqs again"}
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (f"docker run --env-file .env i {MODEL}", {"--env-file"}),
+        (f"source env.sh && {MODEL}; --max-num-seqs 4", {"source", "max_num_seqs"}),
+        (f"{MODEL} # eager\necho --enforce-eager", {"--enforce-eager"}),
+        (f"{MODEL} \\\n  # longer\\\n  --max-model-len auto", {"max_model_len"}),
+        (f"{MODEL} \u200b--max-model-len auto", {"max_model_len", "words"}),
+        (f"{MODEL} --enforce-eager False", {"--enforce-eager", "words"}),
+        (f"{MODEL} --enforce-eager=False", {"--enforce-eager"}),
+        (f"{MODEL} max-num-seqs 4", {"max_num_seqs", "words"}),
+        (f"{MODEL} --model meta-llama/Llama-3", {"words"}),
+        (f"{MODEL} --no-enable-chunked-prefill", {"max_num_batched_tokens"}),
+        (f"{MODEL} --no-enable-chunked-prefill --max-num-batched-tokens 8192", set()),
+        (f"xargs {MODEL} < args", {"xargs"}),
+        (f"MORE='--max-num-seqs 4' {MODEL}", {"max_num_seqs"}),
+        (f"docker run -e VLLM_BATCH_INVARIANT i {MODEL}", {"batch_invariant"}),
+        (f"unset VLLM_BATCH_INVARIANT; {MODEL}", {"batch_invariant"}),
+        (f"singularity exec --env A=1,VLLM_BATCH_INVARIANT=1 i {MODEL}", {"batch_invariant"}),
+        (f"export VLLM_BATCH_INVARIANT=1; VLLM_BATCH_INVARIANT=0 ls; {MODEL}", {"batch_invariant"}),
+        (f"{MODEL}; export VLLM_BATCH_INVARIANT=1", {"batch_invariant"}),
+        (
+            f"Environment=VLLM_BATCH_INVARIANT=1\nEnvironmentFile=a\nExecStart=/bin/{MODEL}",
+            {"batch_invariant", "EnvironmentFile"},
+        ),
+        (f"pip install vllm==0.28.0; docker run vllm/vllm-openai:v0.27.1 {MODEL}", {"release"}),
+        ("args: [--max-num-seqs, 4]\nenvFrom:\n- configMapRef: {name: x}\n", {"--env-from"}),
+        ("args: [--max-num-seqs, 4]\nenv_file: [.env]\n", {"--env-file"}),
+        ("command: --max-num-seqs 4\nextends: {file: base.yaml}\n", {"--extends"}),
+        ("command: --max-num-seqs 4\nenvironment: [VLLM_BATCH_INVARIANT]\n", {"batch_invariant"}),
+        ("a: {command: --max-num-seqs 2}\nb: {command: --max-num-seqs 3}\n", {"--max-num-seqs again"}),
+        ("a: {command: --model x --enforce-eager}\nb: {command: --model x}\n", {"--model again"}),
+    ],
+    ids=str,
+)
+def test_what_stands_where_it_is_not_read_is_open(text, names):
+    line = read_serve_line(text)
+    assert set(line.unread) == names
+    assert (check(**{"release": "0.34.0", **line.values}, unread=line.unread).verdict == "unknown") is bool(names)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +248,10 @@ def test_what_stands_outside_of_the_command_or_in_two_commands_of_a_document_is_
         ("-eHF_TOKEN=s3cr3t", "HF_TOKEN"),
         ("--tokenizer https://u:s3cr3t@h", "--tokenizer"),
         ("--served-model-name s3cr3t", "--served-model-name"),
+        ("--api-key a czNjcjN0s3cr3t==", "--api-key"),
+        ("--api-keys3cr3t", "an option"),
+        ("--hf-token --s3cr3t", "--hf-token"),
+        ("--seed s3cr3t", "--seed"),
     ],
 )
 @pytest.mark.parametrize("place", ["{serve} {words}", "export {words} ; {serve}", "docker run {words} i {serve}"])
@@ -237,45 +315,83 @@ def bomb():
     ],
     ids=["word", "key", "list", "mapping", "dashes", "aliases"],
 )
-def test_a_hostile_paste_is_refused_at_once(text, message):
-    start = time.monotonic()
+def test_a_hostile_paste_is_refused_in_a_sentence(text, message):
     with pytest.raises(ValueError, match=message) as told:
         read_serve_line(text)
-    assert time.monotonic() - start < 5 and len(str(told.value)) < 200
+    assert len(str(told.value)) < 200
 
 
-@pytest.mark.parametrize("part", ["token", "$(", "`", "'\"", "\\", "#", "a=", "-", "--a.", "$"])
-def test_64_kb_of_anything_take_no_longer_than_a_second_or_two(part):
-    start = time.monotonic()
+@pytest.mark.parametrize("part", ["token", "$(", "`", "'\"", "\\", "#", "a=", "-", "--a.", "$", "\n", "\\\n"])
+def test_64_kb_of_anything_are_read_or_refused(part):
     with contextlib.suppress(ValueError):
         read_serve_line(f"{MODEL} " + part * (65_000 // len(part)))
-    assert time.monotonic() - start < 5
 
 
-SAFE_WORDS = ["-tp 8", "--port 80", "--api-key s3cr3t-1", "--hf-token=s3cr3t-2", "-e HF_TOKEN=s3cr3t-3", "A=s3cr3t",
-              "--served-model-name 'a s3cr3t'", "--max-num-seqs 64", "--max-model-len 128k", "--enable-expert-parallel",
-              "--trust-remote-code", "--spec-method mtp --spec-tokens 2", "-O3", "--api-key a s3cr3t-4", "# x\n",
-              "--env=A=s3cr3t", "--tokenizer https://u:s3cr3t@h", "--tokenizer-mode deepseek_v4"]  # fmt: skip
-NOISE = [*"'\"\\;|{}[]-=#&()\n\x00é", "- ", ": ", "--", "\ud800"]
-SHELLS = ["{}", 'bash -c "{}"', "nohup {} &", "docker run -e HF_TOKEN=s3cr3t i {}", "args:\n- |\n  {}\n", "$ {}"]
+SECRET = "q7q7Zq7q7"
+SAID = [  # options, and what they set
+    ("--max-model-len 128k", {"max_model_len": 128_000}),
+    ("--max_model_len=4096", {"max_model_len": 4096}),
+    ("--max-num-seqs 1", {"max_num_seqs": 1}),
+    ("--max-num-seqs=64", {"max_num_seqs": 64}),
+    ("--max-num-batched-tokens 2K", {"max_num_batched_tokens": 2048}),
+    ("--block-size 256", {"block_size": 256}),
+    ("--enforce-eager", {"graph": "eager"}),
+    ("--spec-method mtp --spec-tokens 2", {"num_speculative_tokens": 2, "speculative_method": "mtp"}),
+    ("--attention-backend FLASHMLA_SPARSE_DSV4", {"consumer": "flashmla_sm90"}),
+]
+SILENT = f"""-tp 8|--port 80|-dcp 1|--api-key {SECRET}|--api_key={SECRET}|--api-key {SECRET} {SECRET}==|--dtype auto|
+    --hf-token={SECRET}|--served-model-name {SECRET}|--tokenizer https://u:{SECRET}@h|--tokenizer-mode deepseek_v4|
+    --ssl-keyfile {SECRET}|--kv-transfer-config {{"token":"{SECRET}"}}|--enable-expert-parallel|--trust-remote-code"""
+MATTERING = """--max-model-len auto|--max-num-seqs $N|--config x.yaml|--hf-overrides {"a":1}|--max-model 4096|-pcp 2|
+    -dcp 4|--frobnicate 3|-cc {"splitting_ops":[]}|-sc {"parallel_drafting":true}|$EXTRA|--worker-cls x.Y|
+    --max-num-seq 3|--attention-backend FLASHINFER_MLA_SPARSE_DSV4|--no-trust-remote-code=1"""
+ENVIRONMENTS = [
+    ({}, {}),
+    ({"HF_TOKEN": SECRET}, {}),
+    ({"HUGGING_FACE_HUB_TOKEN": SECRET, "VLLM_BATCH_INVARIANT": "1"}, {"batch_invariant": True}),
+    ({"VLLM_BATCH_INVARIANT": "0", "api_key": SECRET}, {"batch_invariant": False}),
+    ({"VLLM_BATCH_INVARIANT": "$X"}, None),
+    ({"VLLM_USE_V2_MODEL_RUNNER": "0"}, None),
+    ({"EXTRA_ARGS": "--max-num-seqs 3"}, None),
+]
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_random_lines_give_no_traceback_no_secret_and_no_safety_for_what_was_not_read(seed):
+def spoiled(draw, text):
+    """The text with a few of its characters left out, put in, or moved."""
+    for _ in range(draw.randint(1, 4)):
+        low, high = sorted(draw.choices(range(len(text) + 1), k=2))
+        more = draw.choice([*"'\"\\;|{}[]-=#&()\n\x00é$ \u200b\ud800", "- ", ": ", "--", " # ", text[low:high]])
+        text = text[:low] + more + text[draw.choice([low, low + 1, low + 2]) :]
+    return text
+
+
+def wrong_with(seed):
+    """What is wrong with the answer to a random command: nothing at best."""
     draw = random.Random(seed)
-    words = draw.choices(SAFE_WORDS, k=draw.randint(0, 6))
-    open_word = draw.choice([options for forms in OPEN.values() for options in forms if ";" not in options])
-    matters, noisy = draw.random() < 0.5, draw.random() < 0.3
-    if matters:  # at the end, and not settled by another option
-        words = [word for word in words if "spec" not in word]
-    words += draw.choices(NOISE, k=3) * noisy + [open_word] * matters
-    text = draw.choice(SHELLS).replace("{}", f"{MODEL} {' '.join(words)}")
+    said = [*SAID, *((words.strip(), {}) for words in SILENT.split("|"))]
+    said += [(words.strip(), None) for words in MATTERING.split("|")]
+    chosen, (variables, set_by_them) = draw.choices(said, k=draw.randint(0, 5)), draw.choice(ENVIRONMENTS)
+    form = draw.choice(list(FORMS))
+    last = {re.split("[ =]", words)[0].replace("_", "-"): effect for words, effect in chosen}  # the last one wins
+    effects = [set_by_them, *last.values()]
+    text = written(form, [word for words, _ in chosen for word in words.split()], variables)
+    noisy = draw.random() < 0.4
+    text = spoiled(draw, text) if noisy else text
     try:
         line = read_serve_line(text)
-        found = check(release="0.34.0", **line.values, unread=line.unread.values())
-    except ValueError as error:
-        assert "s3cr3t" not in str(error)
-        return
-    assert "s3cr3t" not in repr(line) + repr(found.as_dict())
-    if matters and not noisy and "# x\n" not in words:
-        assert found.verdict == "unknown", text
+        values = {**line.assumed, **line.values, "release": draw.choice(["0.27.1", "0.29.0", "0.34.0"])}
+        found = check(**values, unread=[f"{name}: {why}" for name, why in line.unread.items()])
+        shown = repr(line) + json.dumps(found.as_dict()) + report(found, line)
+    except ValueError as refused:
+        return "a secret in an error" if "q7" in str(refused) else "" if noisy else f"{refused}"
+    if "q7" in shown:
+        return "a secret"
+    if noisy or None in effects:
+        return "" if noisy or found.verdict == "unknown" else f"{found.verdict}, and not all was read"
+    wanted = {"model": "V4"} | {name: value for effect in effects for name, value in effect.items()}
+    wanted |= {"batch_invariant": False} if form == "again" and "batch_invariant" not in wanted else {}
+    return "" if (line.values, line.unread) == (wanted, {}) else f"{line.values}, {line.unread}"
+
+
+def test_random_commands_in_every_form_are_read_or_open_and_never_give_a_secret_away():
+    assert {seed: wrong for seed in range(2000) if (wrong := wrong_with(seed))} == {}
