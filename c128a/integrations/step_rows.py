@@ -2,13 +2,9 @@
 
 None of the combine's inputs depends on the layer. A step is told by the metadata object that the engine builds for it,
 one for each micro-batch: buffers keep their addresses from step to step, so an address tells nothing. Rows are kept
-beside the object, under a weak reference, and die with it. They lie in memory of their own, since other layers
-overwrite the workspace that a layer offers: up to 273 MB a step of 8192 tokens at a width of 8320.
-
-    the plan of the step is known      one launch makes the rows of all chunks
-    it is not                          one launch for each chunk
-
-What does not fit raises, and the engine's own function has to do it.
+beside the object and die with it. They lie in memory of their own, since other layers overwrite the workspace that a
+layer offers: up to 273 MB a step of 8192 tokens at a width of 8320. Where the engine's plan is in reach, one launch
+makes the rows of all chunks, else each chunk has its own. What does not fit raises; the released function does it then.
 """
 
 from __future__ import annotations
@@ -24,7 +20,9 @@ from c128a.layout import Chunk, step_bases
 if TYPE_CHECKING:
     import torch
 
-    Rows = tuple[torch.Tensor, torch.Tensor]  # (tokens, width) and lens (tokens,), both int32
+    Lengths = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # query_start_loc (requests + 1,), seq_lens, gather_lens
+    Visible = tuple[torch.Tensor, torch.Tensor] | None  # tokens of an image to the left and right of each token
+    Rows = tuple[torch.Tensor, torch.Tensor]  # (tokens, width) and lens (tokens,); all of these are int32
 
 RATIO = 128
 
@@ -43,8 +41,8 @@ class Call(NamedTuple):
     topk_width: int
     window: int
     max_image_tokens: int
-    spans: bool  # tokens of an image see further than the window
-    state: tuple[int, ...]  # the stream, and how often each input was changed in place
+    visible_from: int | None  # the chunk's first token among those of the step, where tokens of an image see further
+    state: tuple[int, ...]  # the stream, and how often torch counted that each input was changed in place
 
 
 class StepRows:
@@ -56,11 +54,8 @@ class StepRows:
 
     def __init__(self, metadata: Callable[[], object], plan: Callable[[Any], Iterable[Iterable[int]]]) -> None:
         self._metadata, self._plan = metadata, plan
-        self._kept: dict[int, tuple[weakref.ref[Any], dict[Call, Rows | None]]] = {}
+        self._kept: dict[int, dict[Call, Rows] | None] = {}  # by the id of a living object; None: no memory for it
         self._said: set[str] = set()
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
     def say(self, reason: str) -> None:
         """Log a reason the first time that it occurs; its numbers do not make it another one."""
@@ -93,128 +88,91 @@ class StepRows:
         import torch
 
         if compress_ratio != RATIO:
-            raise DoesNotFitError(f"layers of ratio {compress_ratio} keep the released combine")
+            raise DoesNotFitError(f"layers of ratio {compress_ratio} keep it")
         stream = 0
         if seq_lens.is_cuda:
+            if seq_lens.get_device() != torch.cuda.current_device():
+                raise DoesNotFitError("the lengths are not on the current device")
             if torch.cuda.is_current_stream_capturing():
                 raise DoesNotFitError("a CUDA graph is being captured")
-            stream = torch.cuda.current_stream(seq_lens.device).cuda_stream
+            stream = torch.cuda.current_stream().cuda_stream
         metadata = self._metadata()
         if not isinstance(metadata, Mapping):
             raise DoesNotFitError("the forward context has no metadata by layer")
-        step, start = find_step(metadata.values(), query_start_loc, seq_lens, gather_lens)
-
-        inputs = [query_start_loc, seq_lens, gather_lens]
-        visible: tuple[torch.Tensor, torch.Tensor] | None = None
-        if left_visible is not None and max_image_tokens > 0:
-            assert right_visible is not None
+        lengths = query_start_loc, seq_lens, gather_lens
+        step, start = find_step(metadata.values(), lengths)
+        visible: Visible = None
+        visible_from = None
+        if left_visible is not None and right_visible is not None and max_image_tokens > 0:
             visible = left_visible, right_visible
-            inputs += visible
-        state = (stream, *[0 if tensor.is_inference() else tensor._version for tensor in inputs])
+            visible_from = place(left_visible, step.prefill_left_visible)
+            if visible_from is None or visible_from != place(right_visible, step.prefill_right_visible):
+                raise DoesNotFitError("the visible tokens are not those of the step")
         chunk = Chunk(start, start + seq_lens.shape[0], N, M)
-        call = Call(chunk, topk_indices.shape[0], topk, window_size, max_image_tokens, visible is not None, state)
+        state = (stream, *[0 if t.is_inference() else t._version for t in (*lengths, *(visible or ()))])
+        call = Call(chunk, topk_indices.shape[0], topk, window_size, max_image_tokens, visible_from, state)
 
-        entries = self._entries(step)
-        if call not in entries:
+        if id(step) not in self._kept:
+            weakref.finalize(step, self._kept.pop, id(step)).atexit = False  # before another object can get the id
+            self._kept[id(step)] = {}
+        kept = self._kept[id(step)]
+        if kept is None:
+            raise DoesNotFitError("there is no memory for the rows of this step")
+        if call not in kept:
             try:
-                entries.update(self._make(step, call, query_start_loc, seq_lens, gather_lens, visible))
+                kept.update(self._make(step, call, lengths, visible))
             except torch.OutOfMemoryError:
-                entries[call] = None  # trying again in every layer would empty the allocator's cache each time
-        rows = entries[call]
-        if rows is None:
-            raise DoesNotFitError("there is no memory for the rows of a step")
-        return rows
+                self._kept[id(step)] = None  # trying again in every layer would empty the allocator's cache each time
+                raise
+        return kept[call]
 
-    def _entries(self, step: Any) -> dict[Call, Rows | None]:
-        """What is kept for a metadata object; it dies with the object, before another can get its id."""
-        kept = self._kept.get(id(step))
-        if kept is not None and kept[0]() is step:
-            return kept[1]
-        key, all_kept = id(step), self._kept
-
-        def drop(dead: weakref.ref[Any]) -> None:
-            if key in all_kept and all_kept[key][0] is dead:
-                del all_kept[key]
-
-        entries: dict[Call, Rows | None] = {}
-        self._kept[key] = weakref.ref(step, drop), entries
-        return entries
-
-    def _make(
-        self,
-        step: Any,
-        call: Call,
-        query_start_loc: torch.Tensor,
-        seq_lens: torch.Tensor,
-        gather_lens: torch.Tensor,
-        visible: tuple[torch.Tensor, torch.Tensor] | None,
-    ) -> dict[Call, Rows]:
+    def _make(self, step: Any, call: Call, lengths: Lengths, visible: Visible) -> dict[Call, Rows]:
         """Make the rows of all chunks of the step if its plan has this call, else those of this chunk."""
         try:
-            parts = self._parts(step, call, visible)
+            parts = self._parts(step, call)
         except Exception as error:
-            self.say(f"each chunk is combined on its own, the plan is not in reach: {type(error).__name__}: {error}")
-            alone = call.chunk._replace(start=0, end=seq_lens.shape[0])
-            return {call: make_rows(query_start_loc, seq_lens, gather_lens, [alone], call, call.tokens, visible)}
-        first, requests, tokens = step.num_decodes, step.num_prefills, step.num_prefill_tokens
+            self.say(f"each chunk is combined on its own, the plan is not in reach: {error!r}")
+            alone = call.chunk._replace(start=0, end=lengths[1].shape[0])
+            return {call: make_rows(call, call.tokens, [alone], lengths, visible)}
+        first, last = step.num_decodes, step.num_prefills
+        lengths = step.query_start_loc[first:], step.prefill_seq_lens[:last], step.prefill_gather_lens[:last]
+        tokens = max(end for _, end in parts.values())
         if visible is not None:
-            begin = step.num_decode_tokens
-            whole = step.prefill_left_visible, step.prefill_right_visible
-            visible = whole[0][begin : begin + tokens], whole[1][begin : begin + tokens]
-        rows, lens = make_rows(
-            step.query_start_loc[first : first + requests + 1],
-            step.prefill_seq_lens[:requests],
-            step.prefill_gather_lens[:requests],
-            [part.chunk for part in parts],
-            call,
-            tokens,
-            visible,
-        )
+            here = slice(step.num_decode_tokens, step.num_decode_tokens + tokens)
+            visible = step.prefill_left_visible[here], step.prefill_right_visible[here]
+        rows, lens = make_rows(call, tokens, [part.chunk for part in parts], lengths, visible)
         return {part: (rows[begin:end], lens[begin:end]) for part, (begin, end) in parts.items()}
 
-    def _parts(
-        self, step: Any, call: Call, visible: tuple[torch.Tensor, torch.Tensor] | None
-    ) -> dict[Call, tuple[int, int]]:
+    def _parts(self, step: Any, call: Call) -> dict[Call, tuple[int, int]]:
         """The calls of all chunks of the step, and where the tokens of each begin and end among its prefill tokens."""
         starts = step.query_start_loc_cpu
         if starts.device.type != "cpu":
             raise DoesNotFitError("the offsets of the requests are not on the host")
-        first = step.num_decodes
-        offsets = [int(offset) for offset in starts[first : first + step.num_prefills + 1].tolist()]
-        parts = {}
+        offsets = (starts[step.num_decodes :] - starts[step.num_decodes]).tolist()
+        parts, covered = {}, 0
         for chunk in [Chunk(*part) for part in self._plan(step)]:
-            begin, end = offsets[chunk.start] - offsets[0], offsets[chunk.end] - offsets[0]
-            parts[call._replace(chunk=chunk, tokens=end - begin)] = begin, end
-        bounds = [bound for part in parts for bound in part.chunk[:2]]
-        if call not in parts or bounds[1:-1:2] != bounds[2::2] or (bounds[0], bounds[-1]) != (0, step.num_prefills):
+            begin, end = offsets[chunk.start], offsets[chunk.end]
+            visible_from = None if call.visible_from is None else step.num_decode_tokens + begin
+            parts[call._replace(chunk=chunk, tokens=end - begin, visible_from=visible_from)] = begin, end
+            covered = chunk.end if chunk.start == covered else -1
+        if call not in parts or covered != step.num_prefills:
             raise DoesNotFitError("the plan of the step does not have this chunk")
-        if visible is not None and call.tokens:
-            token = step.num_decode_tokens + parts[call][0]
-            whole = step.prefill_left_visible, step.prefill_right_visible
-            if [place(*pair) for pair in zip(visible, whole, strict=True)] != [token, token]:
-                raise DoesNotFitError("the visible tokens are not those of the step")
         return parts
 
 
-def find_step(
-    metadata: Iterable[Any], query_start_loc: torch.Tensor, seq_lens: torch.Tensor, gather_lens: torch.Tensor
-) -> tuple[Any, int]:
+def find_step(metadata: Iterable[Any], lengths: Lengths) -> tuple[Any, int]:
     """The one metadata object whose memory holds these slices, and the prefill request at which they start.
 
     Raises DoesNotFitError where no object or several do.
     """
+    starts, seq_lens, gather_lens = lengths
     found = []
     for step in {id(step): step for step in metadata}.values():
-        if getattr(step, "prefill_seq_lens", None) is None:
-            continue
-        start = place(seq_lens, step.prefill_seq_lens)
-        if (
-            start is not None
-            and start + seq_lens.shape[0] <= step.num_prefills
-            and place(gather_lens, step.prefill_gather_lens) == start
-            and place(query_start_loc, step.query_start_loc) == step.num_decodes + start
-        ):
-            found.append((step, start))
+        if getattr(step, "prefill_seq_lens", None) is not None:
+            start = place(seq_lens, step.prefill_seq_lens)
+            others = place(gather_lens, step.prefill_gather_lens), place(starts, step.query_start_loc)
+            if start is not None and others == (start, step.num_decodes + start):
+                found.append((step, start))
     if len(found) != 1:
         raise DoesNotFitError(f"{len(found)} metadata objects of the forward context hold the lengths of the call")
     return found[0]
@@ -222,50 +180,49 @@ def find_step(
 
 def place(part: torch.Tensor, whole: torch.Tensor) -> int | None:
     """The element of `whole` at which `part`, a slice of it, begins; None where it is no slice of it."""
-    begin, rest = divmod(part.data_ptr() - whole.data_ptr(), whole.element_size())
-    held = part.numel() > 0 and rest == 0 and 0 <= begin <= whole.numel() - part.numel()
-    return begin if held and part.dtype == whole.dtype else None
+    begin = part.storage_offset() - whole.storage_offset()
+    held = part.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr() and part.dtype == whole.dtype
+    dense = part.is_contiguous() and whole.is_contiguous()
+    return begin if held and dense and 0 <= begin <= whole.numel() - part.numel() else None
 
 
-def make_rows(
-    query_start_loc: torch.Tensor,
-    seq_lens: torch.Tensor,
-    gather_lens: torch.Tensor,
-    chunks: list[Chunk],
-    call: Call,
-    tokens: int,
-    visible: tuple[torch.Tensor, torch.Tensor] | None,
-) -> Rows:
-    """One launch for these chunks, in new memory, without waiting for the device.
-
-    query_start_loc (requests + 1,), seq_lens and gather_lens (requests,) int32; visible (tokens,) int32 each.
-    """
+def make_rows(call: Call, tokens: int, chunks: list[Chunk], lengths: Lengths, visible: Visible) -> Rows:
+    """One launch for the tokens of these chunks, in new memory, without waiting for the device."""
     import torch
 
     from c128a.combine import combine_step_indices, combined_width
 
-    device = seq_lens.device
+    starts, seq_lens, gather_lens = lengths
+    device, requests = seq_lens.device, seq_lens.shape[0]
     host = torch.tensor(step_bases(chunks), dtype=torch.int32, pin_memory=seq_lens.is_cuda)
-    bases = host.to(device, non_blocking=True)  # (2, requests)
+    compressed_base, window_base = host.to(device, non_blocking=True)
     token = torch.arange(tokens, dtype=torch.int32, device=device)
-    ends = query_start_loc[1:] - query_start_loc[0]  # (requests,)
+    ends = starts[1 : requests + 1] - starts[0]  # (requests,)
     request = torch.searchsorted(ends, token, right=True, out_int32=True)  # (tokens,)
-    positions = (seq_lens - ends).index_select(0, request.clamp(max=len(ends) - 1)) + token
+    positions = (seq_lens - ends).index_select(0, request.clamp(max=requests - 1)) + token
     left, right = visible or (None, None)
+    width = combined_width(call.topk_width, call.window, call.max_image_tokens)
     return combine_step_indices(
         positions.long(),
         request,
         seq_lens,
         gather_lens,
-        bases[0],
-        bases[1],
-        torch.empty(
-            (tokens, combined_width(call.topk_width, call.window, call.max_image_tokens)),
-            dtype=torch.int32,
-            device=device,
-        ),
-        torch.empty(tokens, dtype=torch.int32, device=device),
+        compressed_base,
+        window_base,
+        out=torch.empty((tokens, width), dtype=torch.int32, device=device),
+        lens=torch.empty(tokens, dtype=torch.int32, device=device),
         window=call.window,
         left_visible=left,
         right_visible=right,
     )
+
+
+def warm_up(window: int, device: torch.device) -> None:
+    """Compile what `StepRows` launches, by the rows of one token without and with an image."""
+    import torch
+
+    starts = torch.arange(2, dtype=torch.int32, device=device)
+    zero, one = starts[:1], starts[1:]
+    call = Call(Chunk(0, 1, 0, 1), 1, 0, window, 0, None, ())
+    for visible in (None, (zero, zero)):
+        make_rows(call, 1, [call.chunk], (starts, one, one), visible)
