@@ -180,7 +180,7 @@ def find_step(metadata: Iterable[Any], lengths: Lengths) -> tuple[Any, int]:
 
 def place(part: torch.Tensor, whole: torch.Tensor) -> int | None:
     """The element of `whole` at which `part`, a slice of it, begins; None where it is no slice of it."""
-    begin = part.storage_offset() - whole.storage_offset()
+    begin = int(part.storage_offset() - whole.storage_offset())
     held = part.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr() and part.dtype == whole.dtype
     dense = part.is_contiguous() and whole.is_contiguous()
     return begin if held and dense and 0 <= begin <= whole.numel() - part.numel() else None
@@ -194,7 +194,7 @@ def make_rows(call: Call, tokens: int, chunks: list[Chunk], lengths: Lengths, vi
 
     starts, seq_lens, gather_lens = lengths
     device, requests = seq_lens.device, seq_lens.shape[0]
-    host = torch.tensor(step_bases(chunks), dtype=torch.int32, pin_memory=seq_lens.is_cuda)
+    host = torch.tensor(step_bases(chunks), dtype=torch.int32, device="cpu", pin_memory=seq_lens.is_cuda)
     compressed_base, window_base = host.to(device, non_blocking=True)
     token = torch.arange(tokens, dtype=torch.int32, device=device)
     ends = starts[1 : requests + 1] - starts[0]  # (requests,)

@@ -173,8 +173,8 @@ def _check(released: Callable[..., Any], digest: str, version: str) -> tuple[Lay
     import torch
 
     capacity, width = 256, 128
-    index = functools.partial(torch.empty, dtype=torch.int32)
-    none, buffers = torch.empty(0, dtype=torch.int64), (index(1, capacity), index(1), index(1, capacity))
+    index = functools.partial(torch.empty, dtype=torch.int32, device="cpu")
+    none, buffers = index(0).long(), (index(1, capacity), index(1), index(1, capacity))
     decode, _, prefill = released(none, RATIO, 0, index(0), index(0, 1), 2, none, *buffers, width)
     views = tuple((rows.shape[1], rows.stride(0)) for rows in (decode, prefill))
     full, packed, pitched = (capacity, capacity), (width, width), (width, capacity)

@@ -11,7 +11,7 @@ FREE, HELD = (1, 3, 4, 5), (1, 1, 1, 2)  # compiled variants, before and after i
     ("version", "policy", "layout", "variants"),
     [
         ("0.26.0", "fixed", "pitched", FREE),
-        ("0.27.1", "pow2", "packed", FREE),  # the only release that moved its rows
+        ("0.27.0", "pow2", "packed", FREE),  # with 0.27.1 the only release that moved its rows
         ("0.28.0", "fixed", "pitched", FREE),
         ("0.29.0", "pow2", "pitched", FREE),
         ("0.30.1rc2", "pow2", "pitched", HELD),

@@ -1,5 +1,6 @@
 """The stand-in in a fake vLLM, and under the builder of a wheel where there is one."""
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -14,13 +15,14 @@ import c128a.combine
 import c128a.kernel
 import c128a.metadata
 from c128a import backend, reference
+from c128a.bench import peers
 from c128a.case import Case
 from c128a.deployment.releases import release_of
 from c128a.integrations import step_rows
 from c128a.integrations import vllm as stand_in
 from c128a.integrations.vllm import KERNEL
 from c128a.layout import Chunk
-from c128a.width import reachable_widths
+from c128a.width import active_topk_width, reachable_widths
 from tests.integrations.fake import BUILDER, wheel
 from tests.support.builds import batch_of, int32, int64, poisoned
 
@@ -83,37 +85,56 @@ def test_it_takes_what_an_engine_passes(fake):
     assert_equal_to_the_reference(build(module, none, 6, 512, 128), prefill, (128, 128))
 
 
-@pytest.mark.parametrize("major", [9, 12], ids=["SM90", "SM120"])
-def test_the_builder_of_a_wheel_returns_the_rows_of_the_reference(fake, monkeypatch, major):
+@pytest.mark.parametrize(("major", "max_seq_len"), [(9, 32_768), (12, 32_896)], ids=["SM90", "SM120"])
+def test_the_builder_of_a_wheel_returns_the_rows_of_the_reference(fake, monkeypatch, major, max_seq_len):
     _, version, text, others = wheel()
+    release = release_of(version)
     load = fake(version, builder=text, others=others, major=major)
     monkeypatch.setattr(stand_in, "KERNEL", KERNEL)
     monkeypatch.setenv("C128A_VLLM", "1")
     stand_in.register()
     module = load()
-    batch = batch_of(Case.mixed(3, 5, 32_768))
-    model = SimpleNamespace(max_model_len=65_536, hf_config=SimpleNamespace(index_topk=512, sliding_window=128))
-    of = SimpleNamespace(model_config=model, scheduler_config=SimpleNamespace(max_num_batched_tokens=8))
+    batch = batch_of(Case.mixed(3, 5, max_seq_len))
+    model = SimpleNamespace(max_model_len=131_072, hf_config=SimpleNamespace(index_topk=512, sliding_window=128))
+    config = SimpleNamespace(model_config=model, scheduler_config=SimpleNamespace(max_num_batched_tokens=8))
     spec = SimpleNamespace(block_size=256, tokens_per_state=128, compress_ratio=128, num_states=2, storage_block_size=2)
-    builder = module.DeepseekV4FlashMLAMetadataBuilder(spec, [], of, backend.device())
     starts = int32(*batch.query_start_loc)
-    got = builder.build(
-        0,
-        SimpleNamespace(
-            split=(3, len(starts) - 4, 3, 5), num_reqs=len(starts) - 1, num_actual_tokens=8, max_query_len=5,
-            max_seq_len=32_768, positions=batch.positions, query_start_loc=starts, seq_lens=None,
-            block_table_tensor=batch.block_table, slot_mapping=batch.slot_mapping,
-            token_to_req_indices=lambda _: batch.token_to_req_indices,
-        ),
+    step = SimpleNamespace(
+        split=(3, len(starts) - 4, 3, 5), num_reqs=len(starts) - 1, num_actual_tokens=8, max_query_len=5,
+        max_seq_len=max_seq_len, positions=batch.positions, query_start_loc=starts, seq_lens=None,
+        block_table_tensor=batch.block_table, slot_mapping=batch.slot_mapping,
+        token_to_req_indices=lambda _: batch.token_to_req_indices,
     )  # fmt: skip
-    release = release_of(version)
-    width = 512 if release.policy == "fixed" else 256
-    whole = 512 if major == 12 and release.layout == "pitched" else width
-    rows = got.c128a_global_decode_topk_indices, got.c128a_decode_topk_lens, got.c128a_prefill_topk_indices
-    assert rows[0].shape == (3, 1, whole)
-    assert_equal_to_the_reference((rows[0][:, 0], *rows[1:]), batch, (whole, width))
-    stride = width if release.layout == "packed" else 512
-    assert (rows[0].stride(0), rows[2].stride(0)) == (stride, stride)
+    got = module.DeepseekV4FlashMLAMetadataBuilder(spec, [], config, backend.device()).build(0, step)
+    width = active_topk_width(max_seq_len, 128, 1024, policy=release.policy)
+    whole = 1024 if major == 12 and release.layout == "pitched" else width
+    stride = width if release.layout == "packed" else 1024
+    decode, prefill = got.c128a_global_decode_topk_indices, got.c128a_prefill_topk_indices
+    assert decode.shape == (3, 1, whole) and decode.stride(0) == prefill.stride(0) == stride
+    assert_equal_to_the_reference((decode[:, 0], got.c128a_decode_topk_lens, prefill), batch, (whole, width))
+
+
+def test_variants_and_decode_split_of_a_wheel_are_those_of_the_table():
+    folder, version, text, _ = wheel()
+    release, nodes = release_of(version), ast.walk(ast.parse(text))
+    (kernel,) = [
+        node for node in nodes if isinstance(node, ast.FunctionDef) and "global_decode_ptr" in ast.unparse(node.args)
+    ]
+    held = "do_not_specialize" in "".join(map(ast.unparse, kernel.decorator_list))
+    assert release.variants == ((1, 1, 1, 2) if held else (1, 3, 4, 5))
+    split = peers._lift(
+        folder / "vllm/v1/attention/backend.py", "AttentionMetadataBuilder._init_reorder_batch_threshold"
+    )
+    for method, tokens in product(("mtp", "dspark", "dflash", "draft_model"), (1, 5)):
+        speculative = SimpleNamespace(
+            num_speculative_tokens=tokens, parallel_drafting=method in ("dspark", "dflash"),
+            max_num_new_slots_for_drafting=int(method == "draft_model"),
+        )  # fmt: skip
+        parallel = SimpleNamespace(decode_context_parallel_size=1)
+        config = SimpleNamespace(speculative_config=speculative, parallel_config=parallel, use_v2_model_runner=True)
+        builder = SimpleNamespace(vllm_config=config)
+        split(builder, 1, supports_spec_as_decode=True)
+        assert builder.reorder_batch_threshold == release.decode_query_len(tokens, method)
 
 
 def served(module, device):
