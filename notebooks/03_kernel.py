@@ -29,23 +29,23 @@ with app.setup:
     from c128a.case import Case
     from c128a.layout import ITEMSIZE, LAYOUTS
     from c128a.show import forms, page, source, theme
+    from c128a.show.own import MAX_ROWS, case_of
     from c128a.trace import KERNELS, grid, pieces, program_shape, trace
-    from c128a.width import POLICIES
 
     TITLE = {"row_loop": "row loop", "tiled": "tiles"}
     RATIOS = {128: "128 (C128A)", 4: "4 (C4A)"}
+    # What can be wrong with a decode row, and the statement that meets it.
     FAULTS = {
-        "none": "nothing",
-        "padded": "a padded token (slot -1)",
-        "position": "a graph's padding row (position -1)",
-        "request": "a request outside the table",
-        "hole": "a block number of -1",
-        "short": "a table that ends early",
+        "none": ("nothing", ""),
+        "padded": ("a padded token (slot -1)", "lens"),
+        "position": ("a graph's padding row (position -1)", "n"),
+        "request": ("a request outside the table", "live"),
+        "hole": ("a block number of -1", "block"),
+        "short": ("a table that ends early", "live"),
     }
     LABELS = {"statement": "this statement", "value": "value stored", "index": "flat index", "cell": "(row, column)"}
     LABELS["byte"] = "byte"
     GUESSES = {"one": (1, 1), "two to four": (2, 4), "five to eight": (5, 8), "more": (9, 2**20)}  # from, to
-    MAX_ROWS = 8  # decode rows, and prefill rows: enough for the tallest tile, few enough to tell apart
     LINE, CLOSE = 128, 16  # lanes in one line of the picture of a trip, and in the close-up
     FIELDS = page.shared_fields() | {
         "decode": page.Integer(3, 0, MAX_ROWS),
@@ -63,35 +63,47 @@ with app.setup:
 
 
 @app.function
-def batch(*, seq, model_len, ratio, policy, layout, decode, prefill, fault, **_):
-    """Decode requests whose lengths fall evenly from seq tokens, and tokens of one prompt among which n grows by one.
+def batch(*, seq, model_len, ratio, policy, layout, own, decode, prefill, fault, **_):
+    """The typed batch, or one of the lengths where there is none or it contradicts itself, and notes on that.
 
-    The fault sits in the second decode row, or in the only one.
+    The lengths of decode requests fall evenly from seq tokens, and n grows by one among the tokens of one prompt. The
+    fault sits in the second decode row, or in the only one.
     """
-    lengths = [seq * (decode - row) // decode for row in range(decode)]
-    grows = seq * 3 // 4 // ratio * ratio - 1  # n grows with the last token of each `ratio` tokens
-    end = min(seq, grows + (prefill + 1) // 2) if decode else seq
-    positions = [max(at, -1) for at in (*(length - 1 for length in lengths), *range(end - prefill, end))]
-    queries = (1,) * decode + (prefill,) * (prefill > 0)
-    contexts = (*(max(length, 1) for length in lengths), *(max(end, prefill),) * (prefill > 0))
+    case, wrong = None, []
     sizes = {"max_model_len": model_len, "compress_ratio": ratio, "policy": policy, "layout": layout}
-    case = Case(queries, contexts, decode, given_positions=tuple(positions), **sizes)
-    if fault == "none" or decode == 0:
-        return case
+    try:
+        case = case_of(own, **sizes) if own else None
+    except ValueError as error:  # its parts contradict each other
+        wrong = [f"Your own batch is {own}; {error}. Shown: none."]
+    if case is None:
+        lengths = [seq * (decode - row) // decode for row in range(decode)]
+        grows = seq * 3 // 4 // ratio * ratio - 1  # n grows with the last token of each `ratio` tokens
+        end = min(seq, grows + (prefill + 1) // 2) if decode else seq
+        positions = tuple(max(at, -1) for at in (*(length - 1 for length in lengths), *range(end - prefill, end)))
+        contexts = (*(max(length, 1) for length in lengths), *(max(end, prefill),) * (prefill > 0))
+        queries = (1,) * decode + (prefill,) * (prefill > 0)
+        case = Case(queries, contexts, decode, given_positions=positions, **sizes)
+    if fault == "none" or case.num_decode_tokens == 0:
+        return case, wrong
 
     def put(line, at, value):
         return (*line[:at], value, *line[at + 1 :])
 
-    spoilt, table = min(1, decode - 1), tuple(map(tuple, case.block_table.tolist()))
-    blocks = len(table[spoilt])
+    spoilt, table = faulty_row(case), tuple(map(tuple, case.block_table.tolist()))
     given = {
-        "padded": {"given_slots": put(range(decode), spoilt, -1)},
-        "position": {"given_positions": put(positions, spoilt, -1)},
-        "request": {"given_requests": put(range(decode), spoilt, len(queries))},
-        "hole": {"given_table": put(table, spoilt, put(table[spoilt], min(1, blocks - 1), -1))},
-        "short": {"given_table": tuple(row[: max(blocks // 4, 1)] for row in table)},
+        "padded": {"given_slots": put(range(case.num_decode_tokens), spoilt, -1)},
+        "position": {"given_positions": put(case.given_positions, spoilt, -1)},
+        "request": {"given_requests": put(range(case.num_decode_tokens), spoilt, len(table))},
+        "hole": {"given_table": put(table, spoilt, put(table[spoilt], min(1, len(table[spoilt]) - 1), -1))},
+        "short": {"given_table": tuple(row[: max(len(row) // 4, 1)] for row in table)},
     }
-    return replace(case, **given[fault])
+    return replace(case, **given[fault]), wrong
+
+
+@app.function
+def faulty_row(case):
+    """The decode row in which a fault sits."""
+    return min(1, case.num_decode_tokens - 1)
 
 
 @app.function
@@ -143,88 +155,101 @@ def true_output(case, kernel):
 
 @app.cell
 def _():
-    opened, problems = page.read(page.address(), FIELDS)
-    for _name, _count in counts(batch(**opened), opened["kernel"]).items():
-        if opened[_name] >= _count > 0:
+    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
+    _opened = settings.values
+    _case, _wrong = batch(**_opened)
+    settings.problems += _wrong
+    for _name, _count in counts(_case, _opened["kernel"]).items():
+        if _opened[_name] >= _count > 0:
             _has = f"this build has 0 to {_count - 1:,}. Shown: {_count - 1:,}."
-            problems.append(f"{_name} is {opened[_name]} in the address; {_has}")
-            opened[_name] = _count - 1
+            settings.problems.append(f"{_name} is {_opened[_name]} in the address; {_has}")
+            _opened[_name] = _count - 1
     # What the steppers stand at: a plain dict, so that a step does not rebuild the control that made it.
-    focus = {_name: opened[_name] for _name in ("kernel", "program", "trip", "lane", "statement")}
-    return focus, opened, problems
+    focus = {_name: _opened[_name] for _name in ("kernel", "program", "trip", "lane", "statement")}
+    get_jump, set_jump = mo.state(0)  # counts the jumps that a click on a picture and a fault make
+    return focus, get_jump, get_notes, get_preset, get_seq, get_slid, get_start, get_typed, set_jump, settings
 
 
 @app.cell
-def _(opened):
-    # `start` is what the controls open with: the address, then each preset; `jump` counts clicks on a picture.
-    get_start, set_start = mo.state(opened)
-    get_seq, set_seq = mo.state(opened["seq"])
-    get_slid, set_slid = mo.state(opened["seq"])
-    get_typed, set_typed = mo.state(opened["seq"])
-    get_jump, set_jump = mo.state(0)
-    return get_jump, get_seq, get_slid, get_start, get_typed, set_jump, set_seq, set_slid, set_start, set_typed
-
-
-@app.cell
-def _(focus, opened, set_jump, set_seq, set_slid, set_start, set_typed):
-    def _choose(name):
-        values, _ = page.read({"preset": name}, FIELDS)
-        set_start(values)
-        for change in (set_seq, set_slid, set_typed):
-            change(values["seq"])
-
-    def _pick(mark):
-        mark = {"lane": mark["at"]} if "at" in mark else mark
-        focus.update({name: mark[name] for name in focus if name in mark})
+def _(focus, set_jump, settings):
+    def jump(**to):
+        focus.update({name: int(at) if name in ("program", "trip", "lane") else at for name, at in to.items()})
         set_jump(lambda count: count + 1)
 
-    preset = page.preset_menu(opened["preset"], _choose)
+    def _pick(mark):
+        jump(**({"lane": mark["at"]} if "at" in mark else mark))
+
     guess = mo.ui.radio(GUESSES, inline=True, label="Trips of one program")
-    label_ui = page.radio("Labels", LABELS, opened["label"])
+    label_ui = page.radio("Labels", LABELS, settings.values["label"])
     places = {name: page.clickable(_pick) for name in (*KERNELS, "lanes")}
     run_button = mo.ui.run_button(label="Run them")
     asked = set()  # builds of many programs that the reader wants to see interpreted
-    return asked, guess, label_ui, places, preset, run_button
+    return asked, guess, jump, label_ui, places, run_button
 
 
 @app.cell
-def _(get_typed, set_seq, set_slid):
-    slider = page.token_slider(get_typed(), lambda value: (set_slid(value), set_seq(value)))
+def _(get_typed, settings):
+    slider = page.token_slider(get_typed(), settings.slide)
     return (slider,)
 
 
 @app.cell
-def _(get_slid, set_seq, set_typed):
-    number = page.token_input(get_slid(), lambda value: (set_typed(value), set_seq(value)))
+def _(get_slid, settings):
+    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
     return (number,)
 
 
 @app.cell
-def _(get_start):
-    _start = get_start()
-    _counts = {"show_value": True, "start": 0, "stop": MAX_ROWS}
-    settings = mo.ui.dictionary(
-        {
-            "model_len": mo.ui.number(1, page.MAX_TOKENS, 1, _start["model_len"], label="Model length, tokens"),
-            "ratio": page.radio("Compress ratio", RATIOS, _start["ratio"]),
-            "policy": page.radio("Policy", POLICIES, _start["policy"]),
-            "layout": page.radio("Layout", LAYOUTS, _start["layout"]),
-            "decode": mo.ui.slider(value=_start["decode"], label="Decode rows", **_counts),
-            "prefill": mo.ui.slider(value=_start["prefill"], label="Prefill rows", **_counts),
-            "fault": page.menu("Wrong with the batch", FAULTS, _start["fault"]),
-        }
-    )
-    return (settings,)
+def _(get_preset, settings):
+    preset = page.preset_menu(get_preset(), settings.choose)
+    return (preset,)
 
 
 @app.cell
-def _(get_seq, preset, settings):
-    # A number field that was emptied counts as its default.
-    _given = {name: FIELDS[name].default if value is None else value for name, value in settings.value.items()}
+def _(focus, get_start, jump, settings):
+    def _moved(values):
+        """A fault that was chosen is gone to: its row, the first lane that meets it, and the statement that does."""
+        fault, before = values["fault"], settings.values["fault"]
+        settings.moved(values)
+        taken, _ = settings.take(values)
+        case, _ = batch(**settings.values | taken)
+        if fault in ("none", before) or case.num_decode_tokens == 0:
+            return
+        row, (rows, columns) = faulty_row(case), program_shape(case, focus["kernel"])
+        column = {"hole": min(1, case.block_table.shape[1] - 1), "short": case.block_table.shape[1]}.get(fault, 0)
+        trip, column = divmod(column * case.block_size, columns)
+        trip = grid(case, "row_loop")[1] - 1 if (fault, rows) == ("padded", 1) else trip  # which stores the lens
+        jump(program=row // rows, trip=trip, lane=row % rows * columns + column, statement=FAULTS[fault][1])
+
+    _start = get_start()
+    _counts = {"show_value": True, "start": 0, "stop": MAX_ROWS}
+    _faults = {name: said for name, (said, _) in FAULTS.items()}
+    controls = mo.ui.dictionary(
+        {
+            "model_len": page.number(FIELDS["model_len"], _start["model_len"]),
+            "ratio": page.radio("Compress ratio", RATIOS, _start["ratio"]),
+            "policy": page.radio("Policy", theme.POLICY_NAME, _start["policy"]),
+            "layout": page.radio("Layout", LAYOUTS, _start["layout"]),
+            "decode": mo.ui.slider(value=_start["decode"], label="Decode rows", **_counts),
+            "prefill": mo.ui.slider(value=_start["prefill"], label="Prefill rows", **_counts),
+            "fault": page.menu("Wrong with the batch", _faults, _start["fault"]),
+            "own": page.own_box(_start["own"]),
+        },
+        on_change=_moved,
+    )
+    return (controls,)
+
+
+@app.cell
+def _(controls, get_seq, preset, settings):
+    _given, wrong = settings.take(controls.value)
     shared = {"preset": preset.value, "seq": get_seq()} | _given
-    case = batch(**shared)
+    case, _wrong = batch(**shared)
+    wrong += _wrong
+    shared["seq"] = case.max_seq_len if shared["own"] and not _wrong else shared["seq"]
+    settings.values |= shared
     runs = case.fits and case.num_tokens > 0  # a builder refuses what does not fit, and no row needs no program
-    return case, runs, shared
+    return case, runs, shared, wrong
 
 
 @app.cell
@@ -262,13 +287,13 @@ def _(case, focus, kernel_ui, program_ui, runs, trip_ui):
     statements = [one for one in _all if one.key != "lens" or len(stores) > len(lanes)]
     _keys = [one.key for one in statements]
     _at = _keys.index(focus["statement"] if focus["statement"] in _keys else "store")
-    _told = {"show_value": True, "on_change": lambda at: focus.update(statement=_keys[int(at or 0)])}
-    statement_ui = mo.ui.slider(0, len(_keys) - 1, value=_at, label="Statement&ensp;", **_told)
+    _stepped = {"on_change": lambda at: focus.update(statement=_keys[int(at or 0)])}
+    statement_ui = mo.ui.slider(0, len(_keys) - 1, value=_at, label="Statement&ensp;", **_stepped)
     return kernel, lanes, program, statement_ui, statements, states, stores, trip
 
 
 @app.cell(hide_code=True)
-def _(case, kernel, lanes, problems, program, runs, shared, states, trip):
+def _(case, kernel, lanes, program, runs, settings, shared, states, trip):
     _alarm, _lead = None, "**No program runs**: there is no row to write."
     if runs:
         _cells = lanes[lanes["state"] != "masked"]
@@ -286,12 +311,23 @@ def _(case, kernel, lanes, problems, program, runs, shared, states, trip):
             "sequence."
         )
     _header = page.header("03_kernel", "What does one program do?", _lead, shared)
-    page.stack(_header, page.notes(problems), page.alarm(_alarm))
+    page.stack(_header, page.notes(settings.problems), page.alarm(_alarm))
     return
 
 
 @app.cell(hide_code=True)
-def _(number, preset, settings, slider):
+def _(get_notes, kernel_ui, number, preset, program_ui, slider, trip_ui, wrong):
+    page.panel(
+        mo.hstack([slider, number, preset], widths=[4, 1.4, 2.2], align="end", gap=1.5),
+        [kernel_ui, program_ui, trip_ui],
+        page.told(get_notes() + wrong, preset.value),
+        stay=True,
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(controls):
     _text = mo.md("""
     ## What you need to know
 
@@ -307,14 +343,16 @@ def _(number, preset, settings, slider):
 
     ## A small batch
 
-    Six tokens show everything. Three are decode tokens, of requests whose lengths fall from the longest. Three are
-    neighbours in one prompt, chosen so that *n* grows by one among them. You may also break the batch, as padding and
-    unfinished tables do in an engine, and see what is stored then.
+    Six tokens show everything. At first three are decode tokens, of requests whose lengths fall from the longest, and
+    three are neighbours in one prompt, chosen so that *n* grows by one among them. You may break the batch, as padding
+    and unfinished tables do in an engine, and see what is stored then. Or type a batch of your own.
     """)
-    _length = mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5)
-    _rows, _shape = ("decode", "prefill", "fault"), ("policy", "layout", "ratio")
-    _rows, _shape = ([settings[name] for name in names] for names in (_rows, _shape))
-    page.stack(_text, page.panel(_length, _rows, _shape, [settings["model_len"], preset]))
+    _rows = (
+        [controls[name] for name in ("decode", "prefill", "fault")],
+        [controls[name] for name in ("policy", "layout", "ratio")],
+        mo.hstack([controls["model_len"], controls["own"]], widths=[1, 2], align="end"),
+    )
+    page.stack(_text, page.panel(*_rows))
     return
 
 
@@ -399,7 +437,7 @@ def _(case, kernel, places, program, runs, trip):
 
 
 @app.cell(hide_code=True)
-def _(case, kernel, kernel_ui, lane_ui, lanes, places, program_ui, runs, states, stores, trip_ui):
+def _(case, kernel, lane_ui, lanes, places, runs, states, stores):
     def _picture():
         drawn = lanes.head(64 * LINE)
         ends = zip(drawn["row"][::LINE], drawn["column"][::LINE], drawn["column"][LINE - 1 :: LINE], strict=True)
@@ -441,12 +479,11 @@ def _(case, kernel, kernel_ui, lane_ui, lanes, places, program_ui, runs, states,
     _text = mo.md("""
     ## One trip, lane by lane
 
-    Choose a kernel, a program and a trip, with the mouse or with Tab and the arrow keys. A lane is *live* where it
-    stores an id, and a *pad* where it stores -1. A *masked* lane stores nothing: it lies past the width, or in a row
+    At the top, choose a kernel, a program and a trip, by mouse or with Tab and the arrow keys. A lane is *live* where
+    it stores an id, and a *pad* where it stores -1. A *masked* lane stores nothing: it lies past the width, or in a row
     that does not exist. This is where width costs time: a pad is a store like any other.
     """)
-    _panel = page.panel([kernel_ui, program_ui, trip_ui])
-    page.stack(_text, _panel, page.shown(places["lanes"], _picture()), page.sentence(_said())) if runs else None
+    page.stack(_text, page.shown(places["lanes"], _picture()), page.sentence(_said())) if runs else None
     return
 
 
@@ -486,7 +523,8 @@ def _(case, kernel, label_ui, lane_ui, lanes, runs, statement_ui, statements):
         steps = pd.DataFrame({one.title: found[one.key][0] for one in statements}.items())
         steps.columns = ["statement", "for this lane"]
         left = mo.md(f"### Lane {lane.lane:,}: {lane.kind} row {lane.row}, column {lane.column:,}")
-        left = mo.vstack([left, page.table(steps, marked=statement_ui.value, tall="none")])
+        step = mo.hstack([statement_ui, mo.md(f"**{statements[statement_ui.value].title}**")], justify="start", gap=1)
+        left = mo.vstack([left, step, page.table(steps, marked=statement_ui.value, tall="none")])
         right = mo.md(f"### {TITLE[kernel].capitalize()}, in c128a/kernel.py")
         right = mo.vstack([right, source.listing(kernel, lane.kind, statement)])
         picture = close_up(cells, lane_ui.value - _first, "The lanes around the chosen one, with their labels")
@@ -501,8 +539,7 @@ def _(case, kernel, label_ui, lane_ui, lanes, runs, statement_ui, statements):
     it writes. Step the statement: the table and the source mark where the program stands, and the small picture shows
     what that statement gives in the lanes beside it.
     """)
-    _steps = mo.hstack([lane_ui, statement_ui], widths=[2.2, 1], gap=1.75, align="center")
-    page.stack(_text, page.panel(_steps, [label_ui]), _lane()) if runs else None
+    page.stack(_text, page.panel(lane_ui, [label_ui]), _lane()) if runs else None
     return (statement,)
 
 
@@ -560,10 +597,11 @@ def _(asked, case, kernel, lane_ui, lanes, run_button, runs):
 @app.cell(hide_code=True)
 def _(case, kernel, label_ui, lane_ui, program, runs, shared, statement, stores, trip):
     def _command():
-        plain = replace(case, given_table=None)
+        long = case.given_table is not None and case.block_table.size > 64  # told by what was done to it
+        plain = replace(case, given_table=None) if long else case
         values = {one.name: getattr(plain, one.name) for one in fields(Case) if getattr(plain, one.name) != one.default}
         made = f"case = Case({', '.join(f'{name}={value!r}' for name, value in values.items())}); "
-        if case.given_table is not None:  # too long to write out: told by what was done to it
+        if long:
             holes = [f"table[{row}, {column}] = -1; " for row, column in np.argwhere(case.block_table < 0)]
             made += f"table = case.block_table[:, :{len(case.given_table[0])}].copy(); {''.join(holes)}"
             made += "case = replace(case, given_table=table.tolist()); "

@@ -63,6 +63,7 @@ class Own:
     """A field of a page that holds such a text, or nothing."""
 
     default: str = ""
+    title: str = "Your own batch"
 
     def parse(self, text: str) -> str:
         """The text in one line; raises ValueError where it is no batch."""

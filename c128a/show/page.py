@@ -35,7 +35,7 @@ from c128a.case import MAX_MODEL_LEN, PRESETS
 from c128a.layout import LAYOUTS
 from c128a.show import theme
 from c128a.show.forms import Picture
-from c128a.show.own import Own
+from c128a.show.own import EXAMPLE, Own
 from c128a.width import POLICIES
 
 Value = int | str
@@ -191,7 +191,7 @@ class Settings:
         self.notes, self._set_notes = mo.state(list[str]())
         self.seq, self._set_seq = mo.state(self.values["seq"])
         self.slid, self._set_slid = mo.state(self.values["seq"])
-        self.typed, self._set_typed = mo.state(self.values["seq"])
+        self.typed_in, self._set_typed = mo.state(self.values["seq"])
 
     def slide(self, tokens: int) -> None:
         """Take the longest sequence from the slider. It moves the number beside it, and ends a typed batch."""
@@ -200,11 +200,14 @@ class Settings:
 
     def type(self, tokens: Any) -> None:
         """Take the longest sequence from the number. It moves the slider, and ends a typed batch."""
-        taken, wrong = self.take({"seq": tokens})
+        self.typed("seq", tokens, lambda taken: (self._set_typed(taken), self._longest(taken)))
+
+    def typed(self, name: str, value: Any, then: Callable[[Any], object]) -> None:
+        """Take one value that was typed, and go on with it; else note what is wrong with it."""
+        taken, wrong = self.take({name: value})
         self._set_notes(wrong)
         if not wrong:
-            self._set_typed(taken["seq"])
-            self._longest(taken["seq"])
+            then(taken[name])
 
     def _longest(self, tokens: int) -> None:
         self._set_seq(tokens)
@@ -246,7 +249,7 @@ def open_page(fields: Mapping[str, Field]) -> tuple[Any, ...]:
     three states, so that neither the slider nor the number is made again under the reader's fingers.
     """
     made = Settings(fields)
-    return made, made.start, made.preset, made.notes, made.seq, made.slid, made.typed
+    return made, made.start, made.preset, made.notes, made.seq, made.slid, made.typed_in
 
 
 def user_text(text: str) -> str:
@@ -436,6 +439,11 @@ def number(field: Integer, value: int, **more: Any) -> mo.ui.number:
     more: what `mo.ui.number` takes, as label and on_change.
     """
     return mo.ui.number(value=value, step=1, **{"label": field.title, **more})
+
+
+def own_box(value: str) -> mo.ui.text:
+    """A box for a batch as `c128a.show.own` reads it."""
+    return mo.ui.text(value, EXAMPLE, label="Your own batch", full_width=True)
 
 
 def token_slider(value: int, on_change: Callable[[Any], object], *, label: str = "Longest sequence") -> Still:
