@@ -19,6 +19,7 @@ __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="Where does a cell lie?", html_head_file="head.html")
 
 with app.setup:
+    from dataclasses import replace
     from functools import lru_cache
     from itertools import pairwise
     from types import SimpleNamespace
@@ -27,31 +28,35 @@ with app.setup:
     import numpy as np
     import pandas as pd
 
-    from c128a.case import COMPRESS_RATIO, ENTRIES_PER_BLOCK, KV_BLOCK_SIZE, Case
+    from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, Case
     from c128a.layout import ITEMSIZE
     from c128a.show import forms, page, theme
+    from c128a.show.own import case_of, parts_of
     from c128a.trace import BLANK, CELL_KINDS, cells, memory, reads, row_verdicts
     from c128a.width import capacity_width
 
     LAYOUTS = ("fixed", "packed", "pitched")
     LABELS = ("value", "flat index", "(row, column)", "byte")
     GRIDS = {"none": 0, "cache lines": 128 // ITEMSIZE, "pages": 4096 // ITEMSIZE}  # elements
+    ZOOMS = {"whole": "the whole buffer", "packed": "where packed rows lie"}
     MARKS, WINDOW = 32, 16  # marks in a buffer row; cells in the close view
     SHARED = page.shared_fields()
     FIELDS = {
         "preset": SHARED["preset"],
-        "seq": page.Integer(16_384, 0, page.MAX_TOKENS),
-        "model_len": page.Integer(65_536, 1, page.MAX_TOKENS),
-        "then": page.Integer(page.MAX_TOKENS, 0, page.MAX_TOKENS),  # longest sequence at capture
+        "seq": page.Integer(16_384, 0, page.MAX_TOKENS, "Longest sequence now"),
+        "model_len": page.Integer(65_536, 1, page.MAX_TOKENS, "Model length, tokens"),
+        "then": page.Integer(page.MAX_TOKENS, 0, page.MAX_TOKENS, "Longest sequence at capture"),
         "policy": SHARED["policy"],
+        "own": SHARED["own"],
         "rows": page.Choice(4, (2, 3, 4, 6, 8)),
         "kind": page.Choice("decode", ("decode", "prefill")),
         "requests": page.Choice("others", ("others", "same")),
         "reader": page.Choice("capture", ("capture", "now", "none")),
         "label": page.Choice("value", LABELS),
         "grid": page.Choice("none", tuple(GRIDS)),
+        "zoom": page.Choice("whole", tuple(ZOOMS)),
         "layout": page.Choice("packed", LAYOUTS),
-        "at": page.Integer(512, 0, 8 * 8192 - 1),
+        "at": page.Integer(512, 0, 8 * 8192 - 1, "Flat index"),
     }
     KIND_NAME = dict(zip(CELL_KINDS, theme.CELLS, strict=True))
     MANY = {"id": "ids", "pad": "pads", "old id": "old ids", "old pad": "old pads", "blank": "cells never written"}
@@ -61,103 +66,96 @@ with app.setup:
 
 @app.cell(hide_code=True)
 def _():
-    opened, problems = page.read(page.address(), FIELDS)
-    # The slider and the number share one length, and neither rebuilds itself under the user's fingers.
-    get_seq, set_seq = mo.state(opened["seq"])
-    get_slid, set_slid = mo.state(opened["seq"])
-    get_typed, set_typed = mo.state(opened["seq"])
-    # What the controls open with: the address, then each preset. The pictures and the fields share one cell.
-    get_start, set_start = mo.state(opened)
-    get_cell, set_cell = mo.state((opened["layout"], opened["at"]))
-    get_clicked, set_clicked = mo.state((opened["layout"], opened["at"]))
-
-    def choose(name):
-        _values, _ = page.read({"preset": name}, FIELDS)
-        set_start(_values)
-        for _set in (set_seq, set_slid, set_typed):
-            _set(_values["seq"])
+    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
+    # The chosen cell: its layout and flat index. The pictures and the fields share it.
+    get_cell, set_cell = mo.state((settings.values["layout"], settings.values["at"]))
+    get_clicked, set_clicked = mo.state(get_cell())
 
     def pick(mark):
-        for _set in (set_cell, set_clicked):
-            _set((mark["layout"], int(mark["first"])))
+        for change in (set_cell, set_clicked):
+            change((mark["layout"], int(mark["first"])))
 
-    preset = page.preset_menu(opened["preset"], choose)
     line_place, rows_place, close_place = (page.clickable(pick) for _ in range(3))
+    label = page.radio("Labels", LABELS, settings.values["label"])
     return (
         close_place,
         get_cell,
         get_clicked,
+        get_notes,
+        get_preset,
         get_seq,
         get_slid,
         get_start,
         get_typed,
+        label,
         line_place,
-        preset,
-        problems,
         rows_place,
         set_cell,
-        set_seq,
-        set_slid,
-        set_typed,
+        settings,
     )
 
 
 @app.cell(hide_code=True)
-def _(get_typed, set_seq, set_slid):
-    slider = page.token_slider(
-        get_typed(), lambda value: (set_slid(value), set_seq(value)), label="Longest sequence now"
-    )
+def _(get_typed, settings):
+    slider = page.token_slider(get_typed(), settings.slide, label=FIELDS["seq"].title)
     return (slider,)
 
 
 @app.cell(hide_code=True)
-def _(get_slid, set_seq, set_typed):
-    number = page.token_input(get_slid(), lambda value: (set_typed(value), set_seq(value)))
+def _(get_slid, settings):
+    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
     return (number,)
 
 
 @app.cell(hide_code=True)
-def _(get_clicked, set_cell):
+def _(get_preset, settings):
+    preset = page.preset_menu(get_preset(), settings.choose)
+    return (preset,)
+
+
+@app.cell(hide_code=True)
+def _(get_clicked, set_cell, settings):
+    def _typed(flat):
+        settings.typed("at", flat, lambda at: set_cell(lambda cell: (cell[0], at)))
+
     _layout, _at = get_clicked()
-    pick_layout = page.Still(
-        page.radio("Cell of", LAYOUTS, _layout, on_change=lambda name: set_cell(lambda cell: (name, cell[1])))
-    )
-    pick_at = page.token_input(
-        _at, lambda flat: set_cell(lambda cell: (cell[0], flat)), label="at flat index", most=FIELDS["at"].most
-    )
+    pick_layout = page.radio("Cell of", LAYOUTS, _layout, on_change=lambda of: set_cell(lambda cell: (of, cell[1])))
+    pick_at = page.number(FIELDS["at"], _at, label="at flat index", on_change=_typed)
+    pick_layout, pick_at = page.Still(pick_layout), page.Still(pick_at)
     return pick_at, pick_layout
 
 
 @app.cell(hide_code=True)
-def _(get_start):
+def _(get_start, settings):
     _start = get_start()
 
     def _radio(name, label, names=None):
         return page.radio(label, names or FIELDS[name].options, _start[name])
 
-    _then, _most = min(_start["then"], _start["model_len"]), page.MAX_TOKENS
     _requests = {"others": "others than at capture", "same": "the same"}
     _readers = {"capture": "stride of the capture", "now": "stride of this build", "none": "no reader"}
     controls = mo.ui.dictionary(
         {
-            "model_len": mo.ui.number(1, _most, value=_start["model_len"], label="Model length, tokens"),
-            "then": mo.ui.number(0, _most, value=_then, label="Longest sequence at capture"),
+            "model_len": page.number(FIELDS["model_len"], _start["model_len"]),
+            "then": page.number(FIELDS["then"], min(_start["then"], _start["model_len"])),
             "rows": page.menu("Rows", FIELDS["rows"].options, _start["rows"]),
-            "policy": _radio("policy", "Width policy"),
+            "policy": _radio("policy", "Width policy", theme.POLICY_NAME),
             "kind": _radio("kind", "Buffer"),
             "requests": _radio("requests", "Requests", _requests),
             "reader": _radio("reader", "Reader", _readers),
             "grid": _radio("grid", "Grid"),
-        }
+            "zoom": _radio("zoom", "Zoom", ZOOMS),
+            "own": page.own_box(_start["own"]),
+        },
+        on_change=settings.moved,
     )
-    label = _radio("label", "Labels")
-    return controls, label
+    return (controls,)
 
 
 @app.function
-def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
-    """One buffer after the earlier build and this one, and what the reader takes for its rows."""
-    rows, decode = setting.rows, setting.rows if setting.kind == "decode" else 0
+def batches(setting: SimpleNamespace, layout: str) -> list[Case]:
+    """The batch at capture and the one of now, built in this layout."""
+    rows = setting.rows
     fields = {"max_model_len": setting.longest, "given_capacity": setting.capacity}
     fields |= {"policy": "fixed" if layout == "fixed" else setting.policy}
     fields |= {"layout": "packed" if layout == "packed" else "pitched"}
@@ -167,9 +165,19 @@ def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
     builds = []
     for longest, percent, first in shares:
         lengths = tuple(max(min(longest, setting.longest) * share // 100, 1) for share in percent[:rows])
-        builds.append(Case((1,) * rows, lengths, decode, first_block=first, **fields))
-    before, now = (case.decode_rows if setting.kind == "decode" else case.prefill_rows for case in builds)
-    stride = (now if setting.reader == "now" else before).row_stride
+        builds.append(Case((1,) * rows, lengths, rows * (setting.kind == "decode"), first_block=first, **fields))
+    if setting.own:
+        now = case_of(setting.own, first_block=blocks, **fields)
+        builds[1] = replace(now, given_width=None) if layout == "fixed" else now
+    return builds
+
+
+@app.function
+def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
+    """One buffer after the earlier build and this one, and what the reader takes for its rows."""
+    builds, decode = batches(setting, layout), setting.kind == "decode"
+    before, now = (case.decode_rows if decode else case.prefill_rows for case in builds)
+    stride = setting.stride or (now if setting.reader == "now" else before).row_stride
     taken = reads(*builds, setting.kind, stride)
     return SimpleNamespace(
         layout=layout,
@@ -179,38 +187,61 @@ def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
         stride=stride,  # the reader's
         cells=cells(*builds, setting.kind),
         runs=memory(*builds, setting.kind),
+        lens=[np.split(case.entries, [case.num_decode_tokens])[not decode] for case in builds],
         taken=taken,
         verdicts=row_verdicts(taken, setting.rows),
     )
 
 
+@app.function
+def setting_of(**values) -> tuple[SimpleNamespace, list[str]]:
+    """The values with what follows from them, for `scene_of`, and notes on a typed batch that contradicts itself."""
+    made = SimpleNamespace(**values, stride=0, capacity=capacity_width(values["model_len"]))
+    try:
+        if made.own:
+            case = case_of(made.own, max_model_len=made.model_len)
+            made.stride = parts_of(made.own).get("stride", [[0]])[0][0]
+            made.capacity, made.seq = case.capacity, case.max_seq_len
+            made.rows = (case.decode_rows if made.kind == "decode" else case.prefill_rows).rows
+        if not made.rows or made.stride > made.capacity:
+            raise ValueError(f"it must have {made.kind} rows, and at most the capacity, {made.capacity}, as stride")
+    except ValueError as error:
+        return setting_of(**values | {"own": ""})[0], [f"Your own batch is {made.own}; {error}. Shown: none."]
+    made.longest = (made.capacity + 1) * COMPRESS_RATIO - 1  # tokens; no builder builds more, so no more is drawn
+    made.then, made.cells = min(made.then, made.model_len), made.rows * made.capacity
+    return made, []
+
+
 @app.cell
-def _(controls, get_seq):
-    _typed = {name: FIELDS[name].default if value is None else value for name, value in controls.value.items()}
-    setting = SimpleNamespace(seq=get_seq(), **_typed)
-    setting.then = min(setting.then, setting.model_len)
-    setting.capacity = capacity_width(setting.model_len)
-    setting.longest = (setting.capacity + 1) * COMPRESS_RATIO - 1  # tokens; no builder builds more, so no more is drawn
-    setting.cells = setting.rows * setting.capacity
+def _(controls, get_seq, settings):
+    _given, wrong = settings.take(controls.value)
+    setting, _wrong = setting_of(seq=get_seq(), **_given)
+    wrong += _wrong
     scenes = {layout: scene_of(layout, setting) for layout in LAYOUTS}
-    return scenes, setting
+    # How far the pictures reach, in cells of the line: to its end, or to that of the packed rows.
+    reach = setting.rows * scenes["packed"].now.width if setting.zoom == "packed" else setting.cells
+    return reach, scenes, setting, wrong
 
 
 @app.cell(hide_code=True)
-def _(get_cell, label, preset, problems, scenes, setting):
-    layout, at = get_cell()[0], min(get_cell()[1], setting.cells - 1)
+def _(get_cell, label, preset, scenes, setting, settings):
+    layout, _at = get_cell()
+    at = _at if _at < setting.cells else 0  # a small buffer is looked at from its beginning
     values = {"preset": preset.value, **{name: value for name, value in vars(setting).items() if name in FIELDS}}
-    values |= {"label": label.value, "layout": layout, "at": at}
+    values |= {"rows": settings.values["rows"], "label": label.value, "layout": layout, "at": at}
+    settings.values |= values
     _packed, _pitched, _last = scenes["packed"].now, scenes["pitched"].now, setting.rows - 1
-    _wrong, _luck = (scenes["packed"].verdicts.count(verdict) for verdict in ("wrong", "luck"))
-    _fares = f"**{_wrong} of {setting.rows} packed rows wrong**" + (f", {_luck} right by chance" if _luck else "")
-    _fares = f"{_fares}, and all pitched ones right" if _wrong or _luck else "every row right"
-    _who = "that takes the stride of this build" if setting.reader == "now" else f"captured at {setting.then:,} tokens"
     _lead = (
-        f"At **{min(setting.seq, setting.longest):,} tokens** rows are {_packed.width:,} of {setting.capacity:,} "
-        f"columns wide: row {_last} starts at {_last * _packed.row_stride:,} when packed and at "
-        f"{_last * _pitched.row_stride:,} when pitched. A reader {_who} gets {_fares}."
+        f"At **{min(setting.seq, setting.longest):,} tokens** {setting.kind} rows are {_packed.width:,} of "
+        f"{setting.capacity:,} columns wide: row {_last} starts at {_last * _packed.row_stride:,} when packed and at "
+        f"{_last * _pitched.row_stride:,} when pitched."
     )
+    if setting.reader != "none":
+        _wrong, _luck = (scenes["packed"].verdicts.count(verdict) for verdict in ("wrong", "luck"))
+        _fares = f"**{_wrong} of {setting.rows} packed rows wrong**" + (f", {_luck} right by chance" if _luck else "")
+        _right = scenes["pitched"].verdicts.count("right")
+        _fares += f", and {'all' if _right == setting.rows else _right} pitched ones right"
+        _lead += f" A reader {reader_of(setting)} gets {_fares}."
     _alarm = (
         f"**The capacity of {setting.capacity:,} columns is too narrow for {setting.seq:,} tokens**, which need "
         f"{setting.seq // COMPRESS_RATIO:,}. A builder refuses such a batch; drawn is the longest that fits, "
@@ -219,16 +250,35 @@ def _(get_cell, label, preset, problems, scenes, setting):
     _shared = {**values, "layout": "packed" if layout == "packed" else "pitched"}
     page.stack(
         page.header("02_layout", "Where does a cell lie?", _lead, _shared),
-        page.notes(problems),
+        page.notes(settings.problems),
         page.alarm(_alarm if setting.seq > setting.longest else None),
     )
     return at, layout, values
 
 
+@app.function
+def reader_of(setting: SimpleNamespace) -> str:
+    """Which reader looks at the buffer, as the end of a sentence."""
+    who = "that takes the stride of this build" if setting.reader == "now" else f"captured at {setting.then:,} tokens"
+    return f"with a stride of {setting.stride:,}" if setting.stride else who
+
+
+@app.cell(hide_code=True)
+def _(controls, get_notes, number, preset, slider, wrong):
+    page.panel(
+        mo.hstack([slider, number, preset], widths=[4, 1.4, 2.2], align="end", gap=1.5),
+        [controls["reader"], controls["then"]],
+        page.told(get_notes() + wrong, preset.value),
+        stay=True,
+    )
+    return
+
+
 @app.cell(hide_code=True)
 def _(scenes, setting):
-    _row, _packed, _pitched = setting.rows - 1, scenes["packed"].now, scenes["pitched"].now
-    _answer = f"Packed: `{_packed.address(_row, 7)}`.  \nPitched: `{_pitched.address(_row, 7)}`."
+    _packed, _pitched = scenes["packed"].now, scenes["pitched"].now
+    _row, _column = setting.rows - 1, min(7, _packed.width - 1)
+    _answer = f"Packed: `{_packed.address(_row, _column)}`.  \nPitched: `{_pitched.address(_row, _column)}`."
     _prose = mo.md("""
     ## What you need to know
 
@@ -243,12 +293,12 @@ def _(scenes, setting):
 
     > flat index = row × row stride + column,  byte = 4 × flat index
     """)
-    page.stack(_prose, mo.accordion({f"Guess first: where does column 7 of row {_row} lie?": mo.md(_answer)}))
+    page.stack(_prose, mo.accordion({f"Guess first: where does column {_column} of row {_row} lie?": mo.md(_answer)}))
     return
 
 
 @app.cell(hide_code=True)
-def _(controls, number, preset, slider):
+def _(controls):
     _prose = mo.md("""
     ## One line of memory
 
@@ -260,14 +310,9 @@ def _(controls, number, preset, slider):
     and the batch of now, built over it. Nobody clears a buffer. Where this build wrote nothing, the cells of the
     earlier one stay. They are **stale**, and grey here.
     """)
-    page.stack(
-        _prose,
-        page.panel(
-            mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5),
-            [controls[name] for name in ("model_len", "then", "rows")],
-            [controls["policy"], controls["kind"], preset],
-        ),
-    )
+    _rows = [controls[name] for name in ("kind", "rows", "policy", "zoom")]
+    _own = mo.hstack([controls["model_len"], controls["own"]], widths=[1, 2], align="end")
+    page.stack(_prose, page.panel(_rows, _own))
     return
 
 
@@ -291,9 +336,9 @@ def told(pieces: pd.DataFrame, scene: SimpleNamespace, capacity: int) -> pd.Data
 
 
 @app.cell
-def _(at, layout, line_place, scenes, setting):
-    _runs = pd.concat([told(scene.runs, scene, setting.capacity).assign(lane=name) for name, scene in scenes.items()])
-    _starts = [
+def _(at, layout, line_place, reach, scenes, setting):
+    _runs = [told(cut(scene.runs, [reach]), scene, setting.capacity).assign(lane=of) for of, scene in scenes.items()]
+    _starts = pd.DataFrame(
         {
             "lane": name,
             "at": row * scene.stride,
@@ -302,17 +347,21 @@ def _(at, layout, line_place, scenes, setting):
         }
         for name, scene in scenes.items()
         for row, verdict in enumerate(scene.verdicts)
-    ]
+    )
+
+    def _drawn(frame):
+        return frame[frame["start"] < reach]
+
     _line = forms.bands(
-        _runs,
-        description="The whole buffer as one line of memory, for fixed, packed and pitched rows",
+        _drawn(pd.concat(_runs)),
+        description="The buffer as one line of memory, for fixed, packed and pitched rows",
         styles=theme.CELLS,
-        signs=None if setting.reader == "none" else pd.DataFrame(_starts),
+        signs=None if setting.reader == "none" else _starts[_starts["at"] < reach],
         sign_styles=theme.VERDICTS,
-        chosen=pd.DataFrame({"lane": [layout], "start": [at], "stop": [at]}),
-        x_axis=forms.Axis("flat index", domain=(0, setting.cells)),
+        chosen=_drawn(pd.DataFrame({"lane": [layout], "start": [at], "stop": [at]})),
+        x_axis=forms.Axis("flat index", domain=(0, reach)),
         click=("layout", "first"),
-        lane_height=44,
+        lane_height=40,
     )
     _packed, _pitched = (
         ", ".join(f"{row * scenes[name].now.row_stride:,}" for row in range(setting.rows)) for name in LAYOUTS[1:]
@@ -326,6 +375,8 @@ def _(at, layout, line_place, scenes, setting):
         _say = f"At full width the three are the same: rows start at {_pitched}, and every cell is written."
     if setting.reader != "none":
         _say += " The signs above a line stand where a reader looks for each row; the next section says why there."
+    if reach < setting.cells:
+        _say += f" **Drawn are the first {reach:,} cells.**"
     page.stack(page.shown(line_place, _line), page.sentence(_say))
     return
 
@@ -346,7 +397,7 @@ def _(controls):
     The frames below show what the reader takes for its rows. Green: the row's own cells. Orange, dashed: other cells.
     Purple, dotted: other cells that happen to hold the same ids. That is the hardest fault to see in a test.
     """)
-    page.stack(_prose, page.panel([controls["reader"], controls["requests"]], [controls["grid"]]))
+    page.stack(_prose, page.panel([controls["requests"], controls["grid"]]))
     return
 
 
@@ -369,12 +420,28 @@ def in_rows(pieces: pd.DataFrame, layout: str, capacity: int) -> pd.DataFrame:
     return pieces.assign(start=start, stop=stop, lane="buffer row " + row.astype(str), group=layout)
 
 
+@app.function
+def texts(cells: pd.DataFrame, of: str) -> pd.Series:
+    """What a label of this kind says on each cell; a prime marks a row of the earlier build."""
+    written, old = cells["code"] != "blank", cells["code"].str.startswith("old")
+    row = cells["row"].astype(str) + np.where(old, "′", "")
+    every = {
+        "value": cells["first_value"].map("{:,}".format).str.replace("-", "−").where(written, "?"),
+        "flat index": cells["first"].map("{:,}".format),
+        "(row, column)": ("(" + row + ", " + cells["column"].map("{:,}".format) + ")").where(written, "–"),
+        "byte": cells["first_byte"].map("{:,}".format),
+    }
+    return every[of]
+
+
 @app.cell
-def _(at, layout, rows_place, scenes, setting):
-    _capacity, _spacing, _columns = setting.capacity, GRIDS[setting.grid], -(-setting.capacity // MARKS)
+def _(at, label, layout, reach, rows_place, scenes, setting):
+    _capacity, _spacing = setting.capacity, GRIDS[setting.grid]
+    _high = min(_capacity, reach)  # columns drawn
+    _columns = -(-_high // MARKS)
     _lanes = [f"buffer row {n}" for n in range(setting.rows)]
     _ends = list(range(0, setting.cells, _capacity))
-    _edges = [end + column for end in _ends for column in range(0, _capacity, _columns)]
+    _edges = [end + column for end in _ends for column in (*range(0, _high, _columns), _high)]
     _marks, _names, _frames = [], [], []
     for _name, _scene in scenes.items():
         _marks.append(in_rows(told(cut(_scene.runs, _edges), _scene, _capacity), _name, _capacity))
@@ -384,17 +451,25 @@ def _(at, layout, rows_place, scenes, setting):
         _names.append(_part.assign(start=_end))
         _part = in_rows(cut(_scene.taken, _ends), _name, _capacity)
         _sign = _part["row"].map(dict(enumerate(_scene.verdicts))).map(SIGN)
-        _tag = (_sign + " reader row " + _part["row"].astype(str)).mask(_part.duplicated("row", keep="last"), "")
+        _tag = _sign if _columns == 1 else _sign + " reader row " + _part["row"].astype(str)
+        _tag = _tag.mask(_part.duplicated("row", keep="last"), "")
         _frames.append(_part.assign(tag=_tag, kind=_part["verdict"].map(VERDICT_NAME)))
-    marks = pd.concat(_marks)
 
-    _dense = _spacing and _capacity > 64 * _spacing
+    def _drawn(parts):
+        frame = pd.concat(parts)
+        return frame.assign(stop=frame["stop"].clip(upper=_high))[frame["start"] < _high]
+
+    marks, _every = _drawn(_marks), _columns == 1  # each cell has a mark, and room for its text
+    _labels = marks.assign(label=texts(marks, label.value)) if _every else _drawn(_names)
+    _chosen = (marks["layout"] == layout) & (marks["first"] <= at) & (at <= marks["last"])
+
+    _dense = _spacing and _high > 64 * _spacing
     _rules = [
-        {"group": name, "lane": _lanes[flat // _capacity], "at": flat % _capacity}
+        {"group": name, "lane": _lanes[end // _capacity], "at": column}
         for name in LAYOUTS
-        for flat in (range(0, setting.cells, _spacing) if _spacing and not _dense else ())
+        for end in _ends
+        for column in (range(-end % _spacing, _high, _spacing) if _spacing and not _dense else ())
     ]
-    _here = {"group": layout, "lane": _lanes[at // _capacity], "start": at % _capacity, "stop": at % _capacity}
     _heads = [f"{name} · width {s.now.width:,}, row stride {s.now.row_stride:,}" for name, s in scenes.items()]
     _picture = forms.bands(
         marks,
@@ -402,15 +477,17 @@ def _(at, layout, rows_place, scenes, setting):
         styles=theme.CELLS,
         lanes=dict.fromkeys(LAYOUTS, _lanes),
         groups=dict(zip(LAYOUTS, _heads, strict=True)),
-        labels=pd.concat(_names),
-        outlines=None if setting.reader == "none" else pd.concat(_frames),
+        labels=_labels,
+        outlines=None if setting.reader == "none" else _drawn(_frames),
         outline_styles=theme.VERDICTS,
         rules=pd.DataFrame(_rules) if _rules else None,
-        chosen=pd.DataFrame([_here]),
-        x_axis=forms.Axis("column of the buffer", domain=(0, _capacity)),
+        chosen=marks.loc[_chosen, ["group", "lane", "start", "stop"]],
+        x_axis=forms.Axis("column of the buffer", domain=(0, _high)),
         click=("layout", "first"),
     )
     _say = f"**1 mark = {_columns:,} columns**, split where ids, pads and old cells meet. Click one to see its cells."
+    _say = "**1 mark = 1 cell.** Click one, and its address is written out." if _every else _say
+    _say += f" Drawn are {_high:,} of {_capacity:,} columns." if _high < _capacity else ""
     if _dense:
         _say += f" The {setting.grid} of {_spacing * ITEMSIZE:,} bytes lie too close here; the close view has them."
     elif _spacing:
@@ -420,107 +497,21 @@ def _(at, layout, rows_place, scenes, setting):
 
 
 @app.cell
-def _(scenes, setting):
-    _said, _table = [], pd.DataFrame({"row": range(setting.rows), "lens": scenes["packed"].builds[1].entries})
-    for _name, _scene in scenes.items():
-        _counts = [(name, _scene.verdicts.count(verdict)) for verdict, name in VERDICT_NAME.items()]
-        _said.append(f"{_name} {', '.join(f'**{count} {name}**' for name, count in _counts if count)}")
-        _found = [[] for _ in range(setting.rows)]
-        for _read in _scene.taken.itertuples():
-            _of = f" of row {_read.found_row}" if _read.kind in ("id", "old id") else ""
-            _what = "ids of its own" if _read.verdict == "right" else MANY[_read.kind] + _of
-            _found[_read.row].append(f"{_read.stop - _read.start:,} {_what}")
-        _table[f"{_name}, read with stride {_scene.stride:,}"] = [
-            f"{SIGN[verdict]} {', '.join(parts) or 'nothing to read'}"
-            for verdict, parts in zip(_scene.verdicts, _found, strict=True)
-        ]
-    _who = f"captured at {setting.then:,} tokens" if setting.reader == "capture" else "with the stride of this build"
-    _say = page.sentence(f"What a reader {_who} gets of {setting.rows} rows: {'; '.join(_said)}. Row by row it finds:")
-    page.stack(_say, page.table(_table)) if setting.reader != "none" else None
-    return
-
-
-@app.cell(hide_code=True)
-def _(label, pick_at, pick_layout):
-    _incident = page.link("02_layout", {"seq": 300_000, "model_len": 1_048_576, "requests": "same"})
-    _prose = mo.md(f"""
-    Row 0 is always right, because it begins at 0 with every stride. That is how the fault was reported: garbage in one
-    request of a batch, never in the first ([vLLM #52448](https://github.com/vllm-project/vllm/issues/52448)). Packed
-    rows are safe only for a reader that gets the stride with each batch, or with one graph for each width.
-
-    **Try:** give the reader the *stride of this build*: every frame turns green. Then open
-    [the incident]({_incident}), a graph captured at 1,048,576 tokens and replayed at 300,000. One row is wrong, and two
-    are right by chance. Set *Requests* to *others than at capture*: no address changes, and all three are wrong.
-
-    ## Sixteen cells close up
-
-    Here are sixteen neighbours on the line of memory, in each layout. Click a cell, here or in a picture above, and its
-    address is written out. A decode cell holds a **slot**, the place of the entry in the KV cache: entry *j* of a
-    request lies in its block *j* ÷ 2, and the **block table** says which block of the cache that is. A prefill cell
-    holds the number of the entry itself.
-    """)
-    page.stack(_prose, page.panel([pick_layout, pick_at], [label]))
-    return
-
-
-@app.cell
-def _(at, close_place, label, layout, scenes, setting):
-    _start, _spacing, _reader = at // WINDOW * WINDOW, GRIDS[setting.grid], setting.reader != "none"
-    _flats, _stop = range(_start, _start + WINDOW), _start + WINDOW
-    _cells, _notes = [], []
-    for _name, _scene in scenes.items():
-        _part = _scene.cells.iloc[_start:_stop].assign(start=_flats, stop=[flat + 1 for flat in _flats])
-        _part = told(_part, _scene, setting.capacity).assign(lane=_name)
-        _written, _old = _part["code"] != "blank", _part["code"].str.startswith("old")
-        _row = _part["row"].astype(str) + np.where(_old, "′", "")
-        _place = "(" + _row + ", " + _part["column"].map("{:,}".format) + ")"
-        _texts = {
-            "value": _part["value"].map("{:,}".format).str.replace("-", "−").where(_written, "?"),
-            "flat index": _part["first"].map("{:,}".format),
-            "(row, column)": _place.where(_written, "–"),
-            "byte": _part["first_byte"].map("{:,}".format),
-        }
-        _cells.append(_part.assign(label=_texts[label.value]))
-        for _read in cut(_scene.taken, list(range(setting.cells)[_start : _stop + 1])).itertuples() if _reader else ():
-            if _start <= _read.start < _stop:
-                _text = f"{SIGN[_read.verdict]} {_read.row}, {_read.column:,}"
-                _notes.append({"lane": _name, "at": _read.start + 0.5, "text": _text})
-    _rules = [{"lane": name, "at": flat} for name in LAYOUTS for flat in _flats if _spacing and flat % _spacing == 0]
-    _head = pd.DataFrame([{"lane": "flat index", "start": n, "stop": n + 1, "label": f"{n:,}"} for n in _flats])
-    _cells = pd.concat(_cells)
-    _picture = forms.bands(
-        _cells,
-        description="Sixteen cells of the buffer, for fixed, packed and pitched rows",
-        styles=theme.CELLS,
-        lanes=("flat index", *LAYOUTS),
-        labels=pd.concat([_cells, _head]),
-        notes=pd.DataFrame(_notes, columns=["lane", "at", "text"]),
-        rules=pd.DataFrame(_rules) if _rules else None,
-        chosen=pd.DataFrame({"lane": [layout], "start": [at], "stop": [at + 1]}),
-        x_axis=forms.Axis(domain=(_start, _stop)),
-        click=("layout", "first"),
-        lane_height=54,
-    )
-    _say = "Under a cell stands the row and column that the reader takes it for; nothing where it does not look."
-    page.stack(page.shown(close_place, _picture), page.sentence(_say) if _reader else None)
-    return
-
-
-@app.cell
 def _(at, layout, scenes, setting):
     _scene = scenes[layout]
     _cell = next(told(_scene.cells.iloc[[at]].assign(start=at, stop=at + 1), _scene, setting.capacity).itertuples())
     _old = _cell.code.startswith("old")
-    _case, _at = _scene.builds[not _old], divmod(_cell.column, ENTRIES_PER_BLOCK)
+    _case = _scene.builds[not _old]
+    _at = divmod(_cell.column, _case.block_size)
     _holds = f"It holds **{_cell.value:,}**: entry {_cell.column:,} of prefill row {_cell.row}."
     if _cell.code.endswith("pad"):
-        _lens = _case.entries[_cell.row]
+        _lens = _scene.lens[not _old][_cell.row]
         _holds = f"It holds −1: row {_cell.row} has {_lens:,} entries, and this is column {_cell.column:,}."
     elif setting.kind == "decode" and _cell.code != "blank":
         _holds = (
             f"It holds **{_cell.value:,}**: entry {_cell.column:,} of request {_cell.row}, slot "
-            f"`block_table[{_cell.row}, {_at[0]:,}] × {ENTRIES_PER_BLOCK} + {_at[1]} = "
-            f"{_case.block_table[_cell.row, _at[0]]:,} × {ENTRIES_PER_BLOCK} + {_at[1]}`."
+            f"`block_table[{_cell.row}, {_at[0]:,}] × {_case.block_size} + {_at[1]} = "
+            f"{_case.block_table[_cell.row, _at[0]]:,} × {_case.block_size} + {_at[1]}`."
         )
     _stale = "The **earlier** build wrote it and this one did not reach it: it is stale."
     _by = _stale if _old else "This build wrote it."
@@ -543,6 +534,98 @@ def _(at, layout, scenes, setting):
     return (command,)
 
 
+@app.cell(hide_code=True)
+def _(label, pick_at, pick_layout):
+    page.panel([pick_layout, pick_at, label])
+    return
+
+
+@app.cell
+def _(at, close_place, label, layout, scenes, setting):
+    _start, _spacing, _reader = at // WINDOW * WINDOW, GRIDS[setting.grid], setting.reader != "none"
+    _stop = min(_start + WINDOW, setting.cells)
+    _flats = range(_start, _stop)
+    _cells, _notes = [], []
+    for _name, _scene in scenes.items():
+        _part = _scene.cells.iloc[_start:_stop].assign(start=_flats, stop=[flat + 1 for flat in _flats])
+        _part = told(_part, _scene, setting.capacity).assign(lane=_name)
+        _cells.append(_part.assign(label=texts(_part, label.value)))
+        for _read in cut(_scene.taken, list(range(setting.cells)[_start : _stop + 1])).itertuples() if _reader else ():
+            if _start <= _read.start < _stop:
+                _text = f"{SIGN[_read.verdict]} {_read.row}, {_read.column:,}"
+                _notes.append({"lane": _name, "at": _read.start + 0.5, "text": _text})
+    _rules = [{"lane": name, "at": flat} for name in LAYOUTS for flat in _flats if _spacing and flat % _spacing == 0]
+    _head = pd.DataFrame([{"lane": "flat index", "start": n, "stop": n + 1, "label": f"{n:,}"} for n in _flats])
+    _cells = pd.concat(_cells)
+    _picture = forms.bands(
+        _cells,
+        description="Sixteen cells of the buffer, for fixed, packed and pitched rows",
+        styles=theme.CELLS,
+        lanes=("flat index", *LAYOUTS),
+        labels=pd.concat([_cells, _head]),
+        notes=pd.DataFrame(_notes, columns=["lane", "at", "text"]),
+        rules=pd.DataFrame(_rules) if _rules else None,
+        chosen=pd.DataFrame({"lane": [layout], "start": [at], "stop": [at + 1]}),
+        x_axis=forms.Axis(domain=(_start, _stop)),
+        click=("layout", "first"),
+        lane_height=44,
+    )
+    _say = "Under a cell stands the row and column that the reader takes it for; nothing where it does not look."
+    page.stack(page.shown(close_place, _picture), page.sentence(_say) if _reader else None)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    The sixteen cells are neighbours on the line of memory, in each layout; click one, or a mark in a picture above, and
+    its address is written out. A decode cell holds a **slot**, the place of the entry in the KV cache: entry *j* of a
+    request lies in its block *j* ÷ 2, and the **block table** says which block of the cache that is. A prefill cell
+    holds the number of the entry itself.
+
+    **Try:** label the cells by *(row, column)* and walk along the line with the arrow keys in *at flat index*. A prime
+    marks a row of the earlier build.
+
+    ## What the reader gets
+    """)
+    return
+
+
+@app.cell
+def _(scenes, setting):
+    _said, _table = [], pd.DataFrame({"row": range(setting.rows), "lens": scenes["packed"].lens[1]})
+    for _name, _scene in scenes.items():
+        _counts = [(name, _scene.verdicts.count(verdict)) for verdict, name in VERDICT_NAME.items()]
+        _said.append(f"{_name} {', '.join(f'**{count} {name}**' for name, count in _counts if count)}")
+        _found = [[] for _ in range(setting.rows)]
+        for _read in _scene.taken.itertuples():
+            _of = f" of row {_read.found_row}" if _read.kind in ("id", "old id") else ""
+            _what = "ids of its own" if _read.verdict == "right" else MANY[_read.kind] + _of
+            _found[_read.row].append(f"{_read.stop - _read.start:,} {_what}")
+        _table[f"{_name}, read with stride {_scene.stride:,}"] = [
+            f"{SIGN[verdict]} {', '.join(parts) or 'nothing to read'}"
+            for verdict, parts in zip(_scene.verdicts, _found, strict=True)
+        ]
+    _say = f"A reader {reader_of(setting)} gets of {setting.rows} rows: {'; '.join(_said)}. Row by row it finds:"
+    page.stack(page.sentence(_say), page.table(_table)) if setting.reader != "none" else mo.md("No reader is chosen.")
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    _incident = page.link("02_layout", {"seq": 300_000, "model_len": 1_048_576, "requests": "same"})
+    mo.md(f"""
+    Row 0 is always right, because it begins at 0 with every stride. That is how the fault was reported: garbage in one
+    request of a batch, never in the first ([vLLM #52448](https://github.com/vllm-project/vllm/issues/52448)). Packed
+    rows are safe only for a reader that gets the stride with each batch, or with one graph for each width.
+
+    **Try:** give the reader the *stride of this build*: every frame turns green. Then open
+    [the incident]({_incident}), a graph captured at 1,048,576 tokens and replayed at 300,000. One row is wrong, and two
+    are right by chance. Set *Requests* to *others than at capture*: no address changes, and all three are wrong.
+    """)
+    return
+
+
 @app.function
 @lru_cache(maxsize=16)
 def kernel_buffer(kind: str, *cases: Case) -> tuple[np.ndarray, str]:
@@ -554,10 +637,12 @@ def kernel_buffer(kind: str, *cases: Case) -> tuple[np.ndarray, str]:
     from c128a.metadata import build_c128a_topk_metadata
 
     *earlier, case = cases
+    rows = case.decode_rows.rows if kind == "decode" else case.prefill_rows.rows
     # What the earlier build left does not depend on this one: a key press pays for one build only.
-    start = kernel_buffer(kind, *earlier)[0] if earlier else np.full((case.num_tokens, case.capacity), BLANK)
-    buffer = torch.tensor(start, dtype=torch.int32, device=device())
-    lens, unused, given = torch.empty_like(buffer[:, 0]), torch.empty_like(buffer), case.tensors(device())
+    start = kernel_buffer(kind, *earlier)[0] if earlier else np.full((rows, case.capacity), BLANK)
+    buffer, given = torch.tensor(start, dtype=torch.int32, device=device()), case.tensors(device())
+    unused = torch.empty((case.num_tokens, case.capacity), dtype=torch.int32, device=device())
+    lens = torch.empty_like(unused[:, 0])
     inputs = given.positions, case.compress_ratio, case.num_decode_tokens, given.token_to_req_indices, given.block_table
     buffers = (buffer, lens, unused) if kind == "decode" else (unused, lens, buffer)
     with kernel_lock:
@@ -570,9 +655,6 @@ def kernel_buffer(kind: str, *cases: Case) -> tuple[np.ndarray, str]:
 @app.cell
 def _(layout, scenes, setting):
     _prose = mo.md("""
-    **Try:** label the cells by *(row, column)* and walk along the line with the arrow keys in *at flat index*. A prime
-    marks a row of the earlier build.
-
     ## Does the kernel agree?
 
     The pictures are computed from the definitions. So both builds are also run by the kernel itself, one after the

@@ -3,7 +3,6 @@
 import io
 import json
 import runpy
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -37,10 +36,12 @@ def chart(sheet, number):
 def test_the_kernel_leaves_in_the_buffer_what_the_page_draws(kind, layout):
     pytest.importorskip("c128a.metadata")
     page = runpy.run_path(str(ROOT / "notebooks" / f"{PAGE}.py"))
-    setting = {"seq": 20_000, "then": 40_000, "rows": 3, "capacity": 384, "longest": 385 * 128 - 1, "policy": "pow2"}
-    scene = page["scene_of"](layout, SimpleNamespace(**setting, kind=kind, requests="others", reader="capture"))
-    values, _ = page["kernel_buffer"](kind, *scene.builds)
-    assert values.ravel().tolist() == scene.cells["value"].tolist()
+    given = {"seq": 20_000, "then": 40_000, "rows": 3, "model_len": 45_000, "policy": "pow2", "requests": "others"}
+    for own in ("", "positions 383 255 | 511; table 3 / 4; width 8; capacity 16"):
+        setting, wrong = page["setting_of"](**given, kind=kind, reader="capture", own=own)
+        scene = page["scene_of"](layout, setting)
+        values, _ = page["kernel_buffer"](kind, *scene.builds)
+        assert values.ravel().tolist() == scene.cells["value"].tolist() and wrong == []
 
 
 def test_the_page_opens_with_the_addresses_and_the_verdict(opened):
@@ -87,7 +88,8 @@ def test_arrow_keys_walk_along_the_memory_and_an_old_cell_names_its_writer_and_i
     assert sheet.holds("at=132")
     sheet.press("ArrowDown", times=2)
     assert (
-        sheet.says("row 1 × stride 128 + column 2 = 130 → byte 520") and "stale." not in sheet.text.split("close up")[1]
+        sheet.says("row 1 × stride 128 + column 2 = 130 → byte 520")
+        and "stale." not in sheet.text.split("flat index 130:")[1]
     )
     enter(sheet, "at flat index", 513)
     assert sheet.says("it is stale") and sheet.says("takes it for row 1, column 1 (1 × 512 + 1 = 513): wrong")
@@ -101,6 +103,7 @@ def test_labels_toggle_and_every_choice_changes_the_page_by_keyboard(sheet):
         assert sheet.soon(lambda texts=texts, on_cell=on_cell: on_cell in texts.all_text_contents()), label
     choices = [("decode", "kind=decode"), ("the same", "requests=same"), ("stride of this build", "reader=now")]
     choices += [("cache lines", "grid=cache+lines"), ("pitched", "layout=pitched"), ("fixed", "policy=fixed")]
+    choices += [("multiple of 128", "policy=aligned"), ("where packed rows lie", "zoom=packed")]
     for label, parameter in choices:
         before = sheet.text
         choose(sheet, label)
@@ -116,11 +119,13 @@ def test_numbers_and_presets_are_reached_by_keyboard_and_change_the_page(sheet):
     assert sheet.says("A reader captured at 20,000 tokens")
     sheet.focus("Longest sequence now", role="slider")
     sheet.press("ArrowRight")
-    assert sheet.says("At 16,512 tokens rows are 256 of 1,024 columns wide")  # 129 entries
+    assert sheet.says("At 16,512 tokens decode rows are 256 of 1,024 columns wide")  # 129 entries
     sheet.focus("Rows", role="combobox").select_option("2")
     assert sheet.says("row 1 starts at 256 when packed")
     sheet.focus("Preset", role="combobox").select_option("Model length 33,792")
-    assert sheet.says("At 33,792 tokens rows are 384 of 384 columns wide") and sheet.says("the three are the same")
+    assert sheet.says("At 33,792 tokens decode rows are 384 of 384 columns wide") and sheet.says(
+        "the three are the same"
+    )
 
 
 def test_incident_1_and_the_rows_that_come_out_right_by_chance(sheet):
@@ -130,6 +135,26 @@ def test_incident_1_and_the_rows_that_come_out_right_by_chance(sheet):
     assert sheet.says("1 of 4 packed rows wrong, 2 right by chance")
     # Row 1 has 270,000 / 128 = 2,109 entries; at 1 × 8,192 lies row 2, with 195,000 / 128 = 1,523 of them.
     assert sheet.says("✘ 1,523 ids of row 2, 586 pads") and sheet.says("≈ 1,523 old ids of row 2")
+
+
+def test_the_test_of_the_pull_request_and_a_typed_batch_are_drawn_cell_by_cell(sheet):
+    sheet.open(PAGE, preset="pr_test")
+    assert "At 512 tokens decode rows are 128 of 256 columns wide" in sheet.lead
+    assert sheet.says("It holds 768: entry 0 of request 0, slot block_table[0, 0] × 256 + 0 = 3 × 256 + 0")
+    box = sheet.focus("Your own batch", role="textbox")
+    box.fill("positions 383 255; table 700 800 / 900; width 4; capacity 8; stride 6")
+    sheet.press("Enter")
+    assert sheet.holds("preset=free") and sheet.says("A reader with a stride of 6 gets 1 of 2 packed rows wrong")
+    texts = chart(sheet, 1).locator("g.mark-text.role-mark text").all_text_contents()
+    assert [texts.count(slot) for slot in ("1,400", "1,401", "1,600", "1,800", "1,801")] == [
+        3
+    ] * 5  # in each of the three layouts
+    box.fill("positions 383; capacity 8; stride 9")
+    sheet.press("Enter")
+    assert sheet.says("must have decode rows, and at most the capacity, 8, as stride")
+    sheet.focus("Longest sequence now", role="slider")
+    sheet.press("ArrowRight")  # which ends the typed batch
+    assert sheet.soon(lambda: "own=" not in sheet.page.url) and sheet.says("of 256 columns wide")
 
 
 def test_a_bad_address_opens_the_default_with_a_note_and_a_short_model_is_an_alarm(sheet):
