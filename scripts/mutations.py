@@ -1,6 +1,6 @@
 """Break the code on purpose and see whether a test notices: `python scripts/mutations.py [NAME …]`.
 
-scripts/mutations.toml lists the breaks: a file, a text that stands in it once, what takes its place, and the tests that
+scripts/mutations.toml lists the breaks by file: a text that stands in it once, what takes its place, and the tests that
 must fail then. Each is tried in a copy of the repository. Exit status 1 where a break survives without a reason.
 """
 
@@ -17,6 +17,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
 LIMIT_S = 300
+
+
+def mutations() -> list[dict[str, str]]:
+    """The list, each with name, file, old and new text, tests, and a reason where it may survive.
+
+    The tests of a file are those of all its breaks that name none.
+    """
+    files = tomllib.loads((ROOT / "scripts" / "mutations.toml").read_text(encoding="utf-8"))
+    return [
+        {"file": file, "tests": listed.get("tests", ""), **each}
+        for file, listed in files.items()
+        for each in listed["breaks"]
+    ]
 
 
 def survives(copy: Path, mutation: dict[str, str]) -> bool:
@@ -39,12 +52,13 @@ def survives(copy: Path, mutation: dict[str, str]) -> bool:
 
 
 def main() -> int:
-    """Try the mutations that are named, or all of them."""
+    """Try the mutations whose name or file begins so, or all of them."""
     parser = argparse.ArgumentParser(description="Break the code on purpose and see whether a test notices.")
-    parser.add_argument("names", nargs="*", help="mutations to try; all where none is named")
-    names = parser.parse_args().names
-    listed = tomllib.loads((ROOT / "scripts" / "mutations.toml").read_text(encoding="utf-8"))["mutation"]
-    chosen = [each for each in listed if not names or any(each["name"].startswith(name) for name in names)]
+    parser.add_argument(
+        "names", nargs="*", help="how the name or the file of a mutation begins; all where none is given"
+    )
+    names = tuple(parser.parse_args().names)
+    chosen = [each for each in mutations() if not names or f"{each['file']}: {each['name']}".startswith(names)]
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
@@ -53,7 +67,8 @@ def main() -> int:
         for at, mutation in enumerate(chosen, 1):
             left = survives(copy, mutation)
             survivors += [mutation] if left else []
-            print(f"{at}/{len(chosen)} {mutation['name']}: {'SURVIVES' if left else 'noticed'}", flush=True)
+            told = f"{mutation['file']}: {mutation['name']}: {'SURVIVES' if left else 'noticed'}"
+            print(f"{at}/{len(chosen)} {told}", flush=True)
     for each in survivors:
         print(f"survivor {each['name']}: {each.get('reason', 'no reason given')}")
     return int(any("reason" not in each for each in survivors))

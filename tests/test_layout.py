@@ -9,9 +9,11 @@ from c128a.layout import RowLayout
 sizes = st.integers(1, 12)
 
 
-def test_packed_stride_is_the_width_and_pitched_stride_the_capacity():
-    assert RowLayout.packed(4, 256).row_stride == 256
-    assert RowLayout.pitched(4, 256, 8192).row_stride == 8192
+def test_stride_and_span_of_packed_and_pitched_rows():
+    packed, pitched = RowLayout.packed(4, 256), RowLayout.pitched(4, 256, 8192)
+    assert (packed.row_stride, packed.span) == (256, 1024)
+    assert (pitched.row_stride, pitched.span) == (8192, 3 * 8192 + 256)  # the last row ends with its width
+    assert RowLayout.pitched(0, 256, 8192).span == 0
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,9 @@ def test_view_addresses_the_same_elements_without_a_copy(rows, width, gap):
 def test_a_buffer_too_small_for_the_view_is_refused_with_the_numbers():
     with pytest.raises(ValueError, match=r"holds 1,024 elements; 4 rows × width 512 at row stride 512 need 2,048"):
         RowLayout.packed(4, 512).view(torch.empty(2, 512))
+    # Two rows of a slice end with its own columns, not with those behind it.
+    with pytest.raises(ValueError, match=r"holds 12 elements; 2 rows × width 5 at row stride 8 need 13"):
+        RowLayout.pitched(2, 5, 8).view(torch.empty(2, 8)[:, :4])
 
 
 @pytest.mark.parametrize(
@@ -73,6 +78,7 @@ def test_a_layout_counts_in_integers_of_any_size():
         RowLayout(1, 1.5, 2)
 
 
-def test_cell_outside_the_layout_has_no_offset():
-    with pytest.raises(IndexError, match=r"cell \(4, 0\) is outside 4 rows × 256 columns"):
-        RowLayout.packed(4, 256).offset(4, 0)
+@pytest.mark.parametrize("cell", [(4, 0), (-1, 0), (0, 256), (0, -1)], ids=str)
+def test_cell_outside_the_layout_has_no_offset(cell):
+    with pytest.raises(IndexError, match=rf"cell \({cell[0]}, {cell[1]}\) is outside 4 rows × 256 columns"):
+        RowLayout.packed(4, 256).offset(*cell)

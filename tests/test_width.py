@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,9 +117,9 @@ def test_every_chosen_width_is_reachable_and_its_range_holds_the_sequence(seq, r
     assert active_topk_width(last, ratio, capacity, policy=policy) == width
 
 
-def test_widths_are_counted_in_integers():
-    assert capacity_width(np.int64(33_792), np.int32(128)) == 384
-    assert active_topk_width(np.int32(32_896), 128, np.int64(8192)) == 512
-    for wrong in (1.7, float("nan"), True, np.True_, "1", None):
+def test_widths_are_counted_in_integers_of_the_host():
+    assert capacity_width(np.int64(1), np.int32(1)) == 128
+    assert active_topk_width(torch.tensor(32_896), 128, np.int64(8192)) == 512
+    for wrong in (1.7, float("nan"), True, np.True_, torch.tensor(True), "1", None, torch.empty((), device="meta")):
         with pytest.raises(TypeError, match="max_seq_len is"):
             active_topk_width(wrong, 128, 8192)
