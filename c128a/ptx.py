@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def machine_code(variant: Variant, arch: int = 90) -> dict[str, Any]:
     """Compile a variant for an NVIDIA architecture (90 is Hopper) and read what came out.
 
-    store_bytes and load_bytes are the widths of one thread's accesses to global memory, widest first.
+    store_bytes and load_bytes are the widths of one thread's accesses to global memory, widest first; waits are those
+    for the kernel before, whose end a launch may overlap.
     """
     from triton import knobs
     from triton.backends.compiler import GPUTarget
@@ -46,6 +47,7 @@ def machine_code(variant: Variant, arch: int = 90) -> dict[str, Any]:
         "instructions": sass.count(";"),
         "store_bytes": _widths(sass, "STG"),
         "load_bytes": _widths(sass, "LDG"),
+        "waits": kernel.asm["ptx"].count("griddepcontrol.wait"),
     }
 
 

@@ -1,11 +1,12 @@
 """Shared by all tests: what needs a GPU is skipped, with the reason, where there is none."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.support.site import site  # noqa: F401 (a fixture)
 
 settings.register_profile("untimed", deadline=None)  # no test depends on how long something takes
+settings.register_profile("first failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # not the smallest
 settings.load_profile("untimed")
 
 

@@ -18,7 +18,7 @@ from c128a.combine import (
     prefill_chunks,
     step_bases,
 )
-from tests.support.builds import POISON, ids, int32, int64, poisoned
+from tests.support.builds import DEVICE, POISON, far_apart, ids, int32, int64, poisoned
 
 
 def chunk(query_lens, seq_lens, gather_lens, ratio=128):
@@ -53,6 +53,22 @@ def test_a_position_below_the_window_lists_all_tokens_from_0():
     out, lens = combine_prefill_indices(positions, requests, *lengths, 10, 2, poisoned(3, 128), poisoned(3))
     assert [ids(row) for row in out] == [[2], [2, 3], [2, 3, 4]]
     assert lens.tolist() == [1, 2, 3]
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="the rows lie in a file")
+def test_rows_are_found_by_64_bit_offsets(tmp_path):
+    positions, requests, starts, *lengths = chunk([3], [3], [3])
+    rows = far_apart(tmp_path / "rows", 3, 1)
+    rows.fill_(0)
+    batch = (*lengths, 10, 2)
+    options = {"window": 4, "compress_ratio": 2}
+    for form in (
+        partial(combine_prefill_indices, positions, requests, *batch, **options),
+        partial(combine_from_rows, rows, starts, *batch, **options, workers=1),
+    ):
+        out = far_apart(tmp_path / form.func.__name__, 3, 8)
+        form(out=out, lens=poisoned(3))
+        assert [ids(row) for row in out] == [[2], [0, 2, 3], [0, 2, 3, 4]]
 
 
 @st.composite

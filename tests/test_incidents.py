@@ -9,7 +9,7 @@ import torch
 from c128a.case import Case
 from c128a.frozen import FrozenReader, WidthGraphs
 from c128a.metadata import C128AMetadataBuilder
-from tests.support.builds import BUILDS, DEVICE, POISON, batch_of, ids, int32, int64, poisoned
+from tests.support.builds import BUILDS, DEVICE, POISON, batch_of, far_apart, ids, int32, int64, poisoned
 
 builds = pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS.keys())
 layouts = pytest.mark.parametrize("layout", ["pitched", "packed"])
@@ -128,6 +128,19 @@ def test_incident_10_decode_prefill_split_with_5_speculative_tokens(query_len, d
     got = step(builder, Case((query_len,), (1_000,), 0), 1_000)
     assert got.num_decode_tokens == decode_tokens
     assert (got.prefill_topk_indices is None) == (decode_tokens == query_len)
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="test_incidents_gpu.py has it on a GPU")
+@builds
+@pytest.mark.parametrize("kind", ["decode", "prefill"])
+def test_incident_12_rows_and_table_rows_are_found_by_64_bit_offsets(build, kind, tmp_path):
+    rows, table = far_apart(tmp_path / "rows", 3, 128), far_apart(tmp_path / "table", 3, 2)
+    table.copy_(int32(3, 4, 5, 6, 7, 8).view(3, 2))
+    decode, buffers = 3 * (kind == "decode"), {"decode": poisoned(3, 128), "prefill": poisoned(3, 128)} | {kind: rows}
+    inputs = int64(511, 255, 511), 128, decode, int32(0, 1, 2), table, 2, int64(0, 1, 2)
+    build(*inputs, buffers["decode"], poisoned(3), buffers["prefill"], 128, layout="pitched")
+    expected = [[6, 7, 8, 9], [10, 11], [14, 15, 16, 17]] if decode else [[0, 1, 2, 3], [0, 1], [0, 1, 2, 3]]
+    assert [ids(row) for row in rows] == expected
 
 
 @builds

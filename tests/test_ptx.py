@@ -20,8 +20,9 @@ def facts():
 
 
 @pytest.mark.parametrize("name", warmup_variants())
-def test_variant_stores_16_bytes_a_thread_spills_nothing_and_leaves_room_for_full_occupancy(facts, name):
+def test_variant_stores_16_bytes_a_thread_spills_nothing_leaves_room_and_waits_for_the_kernel_before(facts, name):
     fact = facts[name]
     assert fact["store_bytes"] in ([16, 4], [16])  # 4: the lens, one a row
     assert fact["spilled_bytes"] == 0
-    assert fact["registers"] <= 64
+    assert fact["registers"] <= 64  # full occupancy
+    assert fact["waits"] == 1

@@ -27,6 +27,13 @@ def poisoned(*shape):
     return torch.full(shape, POISON, dtype=torch.int32, device=DEVICE)
 
 
+def far_apart(path, rows, columns):
+    """Rows 2^31 - 1 elements apart, in a file that takes room only for the cells that are written."""
+    stride, start = 2**31 - 1, 1024
+    memory = torch.from_file(str(path), shared=True, size=start + rows * stride, dtype=torch.int32)
+    return memory.as_strided((rows, columns), (stride, 1), start)
+
+
 def batch_of(case):
     """The tensors of a case on the device and its host numbers, by the names of the builder's arguments."""
     names = ("query_start_loc", "num_decode_tokens", "num_tokens", "max_seq_len")
