@@ -18,16 +18,18 @@ import marimo
 __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="Is my deployment safe?", html_head_file="head.html")
 
-with app.setup:
+with app.setup(hide_code=True):
     import re
+    from itertools import product
 
     import marimo as mo
     import pandas as pd
 
-    from c128a.account.step import MODELS, step_costs
-    from c128a.case import COMPRESS_RATIO, PRESETS
+    from c128a.account.step import MODELS
+    from c128a.case import COMPRESS_RATIO
     from c128a.deployment import check, command
-    from c128a.deployment.findings import CONSUMER_NAMES, GRAPH_NAMES, POLICY_NAMES, width_list
+    from c128a.deployment.__main__ import costs_of
+    from c128a.deployment.findings import CONSUMER_NAMES, GRAPH_NAMES, POLICY_NAMES, Finding, width_list
     from c128a.deployment.releases import RELEASES, release_of
     from c128a.deployment.serve import read_serve_line
     from c128a.layout import LAYOUTS, human_bytes
@@ -40,6 +42,7 @@ with app.setup:
     NAMES = {"release": "release", "max_model_len": "model_len", "max_num_batched_tokens": "batch"}
     NAMES |= {"max_num_seqs": "seqs", "num_speculative_tokens": "spec", "block_size": "block"}
     NAMES |= {"graph": "graph", "consumer": "consumer", "batch_invariant": "invariant"}
+    LINE = [name for name in NAMES if name not in ("release", "consumer")]  # a line sets them, also by its silence
     # Sign, word, and kind of callout.
     LEVELS = {
         "danger": ("✖", "Danger", "danger"),
@@ -52,9 +55,9 @@ with app.setup:
     class Widths:
         """A field of the address: widths in columns with commas between them; empty where no list is given."""
 
-        default = ""
+        default, title = "", "Warmed widths"
 
-        def parse(self, text: str) -> str:
+        def parse(self, text):
             """The list in one form; raises ValueError for anything but a few multiples of 128."""
             short = re.fullmatch(r"\s*([0-9]{1,6}(\s*,\s*[0-9]{1,6}){0,127}\s*)?", text)
             widths = {int(width) for width in text.split(",") if width.strip()} if short else {0}
@@ -62,36 +65,39 @@ with app.setup:
                 raise ValueError("it must be widths in columns, multiples of 128 with commas between them")
             return ",".join(map(str, sorted(widths)))
 
-
-@app.cell(hide_code=True)
-def _():
-    _shared = page.shared_fields()
-    fields = {name: _shared[name] for name in ("preset", "model_len", "seq", "ratio", "layout", "policy")}
-    fields |= {
+    FIELDS = {name: page.shared_fields()[name] for name in ("preset", "model_len", "seq", "ratio", "layout", "policy")}
+    FIELDS["seq"] = page.Integer(32_768, 0, page.MAX_TOKENS, "Context, typically (tokens)")
+    FIELDS |= {
         "release": page.Choice("0.30.0", tuple(BUILDERS)),
-        "batch": page.Integer(8192, 1, 1_048_576),
-        "seqs": page.Integer(512, 1, 65_536),
-        "spec": page.Integer(0, 0, 64),
+        "batch": page.Integer(8192, 1, 1_048_576, "Batch tokens"),
+        "seqs": page.Integer(512, 1, 65_536, "Sequences"),
+        "spec": page.Integer(0, 0, 64, "Speculative tokens"),
         "block": page.Choice(256, (128, 256, 512, 1024)),
         "graph": page.Choice("full", tuple(GRAPH_NAMES)),
         "consumer": page.Choice("flashmla_sm90", tuple(CONSUMER_NAMES)),
-        "capacity": page.Integer(0, 0, 65_536),
+        "capacity": page.Integer(0, 0, 65_536, "Capacity (columns; 0: as needed)"),
         "warm": Widths(),
         "invariant": page.Choice("no", ("no", "yes")),
     }
-    opened, problems = page.read(page.address(), fields)
-    # `start` is what the controls open with: the address, then each preset, pasted line and click. `latest` is what
-    # they hold now, in a plain dict: a pasted line is laid over it, and reading it must not rebuild the text area.
-    get_start, set_start = mo.state(opened)
-    get_pasted, set_pasted = mo.state(None)
-    latest = dict(opened)
-    place = page.clickable(lambda mark: set_start({**latest, "release": mark["release"], "graph": mark["graph"]}))
-    return fields, get_pasted, get_start, latest, place, problems, set_pasted, set_start
+
+    def grid(parts, least):
+        """Parts side by side, each at least so wide, in as many columns as the window has room for."""
+        columns = f"repeat(auto-fit, minmax(min({least}, 100%), 1fr))"
+        style = f"display: grid; grid-template-columns: {columns}; gap: 1rem 1.5rem; align-items: end"
+        return mo.Html(f'<div style="{style}">{"".join(mo.as_html(part).text for part in parts)}</div>')
+
+
+@app.cell(hide_code=True)
+def _():
+    settings, get_start, get_preset, *_ = page.open_page(FIELDS)
+    get_pasted, set_pasted = mo.state(None)  # why a command was not read, or what it says
+    place = page.clickable(lambda mark: settings.put({name: mark[name] for name in ("release", "graph")}))
+    return get_pasted, get_preset, get_start, place, set_pasted, settings
 
 
 @app.cell(hide_code=True)
 def _(found, values):
-    _lead = "{} **{}.** ".format(*LEVELS[found.verdict]) + page.user_text(found.sentence)
+    _lead = "{} **{}.** ".format(*LEVELS[found.verdict]) + found.sentence
     page.header("06_deployment", "Is my deployment safe?", _lead, values)
     return
 
@@ -119,67 +125,60 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _(get_start, latest, set_start):
-    def _choose(name):
-        named = PRESETS[name].values if name in PRESETS else {}
-        set_start({**latest, **{key: value for key, value in named.items() if key in latest}, "preset": name})
-
-    preset = page.preset_menu(get_start()["preset"], _choose)
+def _(get_preset, settings):
+    preset = page.preset_menu(get_preset(), settings.choose)
     return (preset,)
 
 
 @app.cell(hide_code=True)
-def _(fields, get_start):
+def _(get_start, settings):
     _start = get_start()
-
     _menus = {
         "release": ("Release", BUILDERS),
         "graph": ("CUDA graphs", GRAPH_NAMES),
         "consumer": ("Decode kernel", CONSUMER_NAMES),
         "layout": ("Row layout", LAYOUTS),
         "policy": ("Width policy", POLICY_NAMES),
-        "block": ("KV block", {size: f"{size:,} tokens" for size in fields["block"].options}),
-    }
-    _numbers = {
-        "model_len": "Model length (tokens)",
-        "batch": "Batch tokens",
-        "seqs": "Sequences",
-        "spec": "Speculative tokens",
-        "seq": "Context, typically (tokens)",
-        "capacity": "Capacity (columns; 0: as needed)",
+        "block": ("KV block", {size: f"{size:,} tokens" for size in FIELDS["block"].options}),
     }
     _made = {name: page.menu(label, names, _start[name], full_width=True) for name, (label, names) in _menus.items()}
-    for _name, _label in _numbers.items():
-        _bounds = {"start": fields[_name].least, "stop": fields[_name].most, "step": 1}
-        _made[_name] = mo.ui.number(**_bounds, value=_start[_name], label=_label, full_width=True)
+    for _name in ("model_len", "batch", "seqs", "spec", "seq", "capacity"):
+        _made[_name] = page.number(FIELDS[_name], _start[_name], full_width=True)
     _made["warm"] = mo.ui.text(_start["warm"], label="Warmed widths", placeholder="128, 256, 512", full_width=True)
     _made["invariant"] = mo.ui.checkbox(_start["invariant"] == "yes", label="Batch-invariant results")
-    controls = mo.ui.dictionary(_made)
+    controls = mo.ui.dictionary(_made, on_change=settings.moved)
     return (controls,)
 
 
 @app.cell(hide_code=True)
-def _(fields, latest, set_pasted, set_start):
+def _(set_pasted, settings):
+    _before, _laid = {}, {}  # by name, the controls under the last paste, and what it laid over them
+
     def _paste(text):
-        if not text.strip():
-            set_pasted(None)
-            return
+        values = settings.values
+        back = {name: _before[name] for name, value in _laid.items() if values[name] == value}  # not moved since
+        _laid.clear()
+        answer = None
         try:
-            line = read_serve_line(text)
-        except (ValueError, RecursionError, OverflowError) as wrong:
-            set_pasted(str(wrong))
-            return
-        start, unread = {**latest, "preset": "free"}, [f"{option}: {why}" for option, why in line.unread.items()]
-        for argument, value in {**line.assumed, **line.values}.items():
-            if argument in NAMES:  # the others, of the model and its draft, go to check as they are
-                text = {"True": "yes", "False": "no"}.get(str(value), str(value))
-                try:
-                    text = release_of(text).name if argument == "release" else text
-                    start[NAMES[argument]] = fields[NAMES[argument]].parse(text)
-                except ValueError as wrong:
-                    unread.append(f"{line.sources.pop(argument, argument)}: {wrong} on this page")
-        set_start(start)
-        set_pasted((line, unread))
+            line = read_serve_line(text) if text.strip() else None
+        except ValueError as wrong:
+            line, answer = None, str(wrong)
+        if line:
+            unread = dict(line.unread)
+            silent = {name: FIELDS[NAMES[name]].default for name in LINE if name not in unread}  # as vLLM takes them
+            for argument, value in {**silent, **line.assumed, **line.values}.items():
+                if argument in NAMES:  # the others, of the model and its draft, go to check as they are
+                    text = {"True": "yes", "False": "no"}.get(str(value), str(value))
+                    try:
+                        text = release_of(text).name if argument == "release" else text
+                        _laid[NAMES[argument]] = FIELDS[NAMES[argument]].parse(text)
+                    except ValueError as wrong:
+                        unread[argument] = f"{line.sources.pop(argument, argument)}: {wrong} on this page"
+            _before.update({name: back.get(name, values[name]) for name in _laid})
+            settings.moved(_laid)
+            answer = line, unread, values | back | _laid
+        settings.put(back | _laid)
+        set_pasted(answer)
 
     line_area = mo.ui.text_area(
         placeholder="vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --max-num-batched-tokens 8192 …",
@@ -192,36 +191,31 @@ def _(fields, latest, set_pasted, set_start):
 
 
 @app.cell(hide_code=True)
-def _(controls, fields, latest, preset):
-    # A field that was emptied is None, and changes nothing.
-    values = {**latest, **{name: value for name, value in controls.value.items() if value is not None}}
-    values |= {"preset": preset.value, "invariant": "yes" if controls.value["invariant"] else "no"}
-    typed_problems = []
-    try:
-        values["warm"] = fields["warm"].parse(values["warm"])
-    except ValueError as _wrong:
-        typed_problems.append(f"warm is {values['warm']}; {_wrong}. Shown: .")
-        values["warm"] = ""
-    latest.update(values)
-    return typed_problems, values
+def _(controls, preset, settings):
+    _typed, wrong = settings.take({**controls.value, "invariant": "yes" if controls.value["invariant"] else "no"})
+    settings.values["preset"] = preset.value
+    values = dict(settings.values)
+    return values, wrong
 
 
 @app.cell(hide_code=True)
 def _(controls, line_area, preset):
-    _rows = [("release", "graph", "consumer"), ("model_len", "batch", "seqs"), ("spec", "block", "seq")]
-    _rows += [("capacity", "warm", "invariant")]
-    _rows[1:1] = [("layout", "policy")] if controls["release"].value == OWN else []
-    _lines = [mo.hstack([controls[name] for name in row], widths="equal", align="end", gap=1.5) for row in _rows]
-    mo.vstack([page.panel(*_lines, [preset]), line_area], gap=1)
+    _names = ["release", *(["layout", "policy"] if controls["release"].value == OWN else []), "graph", "consumer"]
+    _names += ["model_len", "batch", "seqs", "spec", "block", "seq", "capacity", "warm", "invariant"]
+    mo.vstack([page.panel(grid([controls[name] for name in _names], "12rem"), [preset]), line_area], gap=1)
     return
 
 
 @app.cell(hide_code=True)
-def _(get_pasted, problems, typed_problems, values):
-    # What was not read of a pasted command could change the verdict; so could a command that was not read at all.
+def _(get_pasted, settings, values, wrong):
+    # What was not read of a pasted command could change the verdict, until a control is moved that says it; so could a
+    # command that was not read at all.
     _pasted = get_pasted()
-    _line, _unread = _pasted if isinstance(_pasted, tuple) else (None, [])
-    _unread = ["the pasted command was not read"] if isinstance(_pasted, str) else _unread
+    _line, _open, _held = _pasted if isinstance(_pasted, tuple) else (None, {}, {})
+    _unread = [
+        f"{name}: {why}" for name, why in _open.items() if values.get(NAMES.get(name)) == _held.get(NAMES.get(name))
+    ]
+    _unread += ["the pasted command was not read"] if isinstance(_pasted, str) else []
     arguments = {argument: values[name] for argument, name in NAMES.items()}
     arguments |= {"capacity": values["capacity"] or None, "batch_invariant": values["invariant"] == "yes"}
     if values["release"] == OWN:
@@ -229,7 +223,7 @@ def _(get_pasted, problems, typed_problems, values):
     if _line:
         arguments |= {name: value for name, value in _line.values.items() if name not in NAMES}
     arguments["warmup_widths"] = [int(width) for width in values["warm"].split(",")] if values["warm"] else None
-    _problems = [problem.replace("Shown: .", "Shown: no list.") for problem in [*problems, *typed_problems]]
+    _problems = [*settings.problems, *wrong]
     try:
         found = check(**arguments, unread=_unread)
     except ValueError as _wrong:  # a list with widths beyond these buffers
@@ -258,30 +252,31 @@ def _(found):
     _sign, _word, _kind = LEVELS[found.verdict]
     _text = f"**{_word}.**"
     if found.verdict in ("danger", "warning"):
-        _title, _setting = page.user_text(found.findings[0].title), page.user_text(found.findings[0].setting)
-        _text = f"**{_word}: {_title}.** What avoids it: {_setting}"
-    _levels = [finding.severity for finding in found.findings]
-    _counts = ", ".join(f"{level}: {_levels.count(level)}" for level in dict.fromkeys(_levels)) or "none"
-    _text += f" Findings: {_counts.replace('info', 'good to know')}."
+        _text = f"**{_word}: {found.findings[0].title}.** What avoids it: {found.findings[0].setting}"
+    _levels = [LEVELS[finding.severity][1].lower() for finding in found.findings]
+    _text += (
+        f" Findings: {', '.join(f'{level}: {_levels.count(level)}' for level in dict.fromkeys(_levels)) or 'none'}."
+    )
     if found.unread:
         _unread = "\n".join(f"- {page.user_text(why)}" for why in found.unread)
         _text += f" Not read, and it could change the verdict:\n\n{_unread}"
     if found.verdict == "danger":
         _verdict = page.alarm(_text)
-    else:
-        _callout = mo.callout(mo.md(f"{_sign} {_text}"), kind=_kind)
-        _verdict = mo.Html(f'<div role="status">{_callout.text}</div>')  # so that a screen reader says it
+    else:  # with a role, so that a screen reader says it
+        _verdict = mo.Html(f'<div role="status">{mo.callout(mo.md(f"{_sign} {_text}"), kind=_kind).text}</div>')
     _setup, _widths = found.setup, found.widths
     _reach = width_list(_widths) if len(_widths) <= 8 else f"{_widths[0]:,} to {_widths[-1]:,}"
-    _longest, _batch = f"{_setup.longest_sequence:,}", f"{_setup.max_num_batched_tokens:,}"
-    _released = f"the released builder: {human_bytes(found.released_bytes)}"
-    _stats = [
-        mo.stat(f"{found.capacity:,} columns", label="Capacity", caption=f"sequences of up to {_longest} tokens"),
-        mo.stat(f"{len(_widths):,}", label="Widths", caption=f"{_reach} columns"),
-        mo.stat(f"{_setup.decode_rows:,} at most", label="Decode rows", caption=f"{_batch} tokens in a batch"),
-        mo.stat(human_bytes(found.reserved_bytes), label="Buffers", caption=_released),
-    ]
-    mo.vstack([_verdict, mo.hstack(_stats, widths="equal", gap=1)], gap=1)
+    _stats = {
+        "Capacity": (f"{found.capacity:,} columns", f"sequences of up to {_setup.longest_sequence:,} tokens"),
+        "Widths": (f"{len(_widths):,}", f"{_reach} columns"),
+        "Decode rows": (f"{_setup.decode_rows:,} at most", f"{_setup.max_num_batched_tokens:,} tokens in a batch"),
+        "Buffers": (
+            human_bytes(found.reserved_bytes),
+            f"the released builder: {human_bytes(found.released_bytes)}",
+        ),
+    }
+    _stats = [mo.stat(value, label=label, caption=caption) for label, (value, caption) in _stats.items()]
+    mo.vstack([_verdict, grid(_stats, "11rem")], gap=1)
     return
 
 
@@ -308,17 +303,16 @@ def _(found, values):
 
     def _card(finding):
         sign, word, kind = LEVELS[finding.severity]
-        title, why, setting = map(page.user_text, (finding.title, finding.why, finding.setting))
         incident = f" · incident {finding.incident}" if finding.incident else ""
+        text = f"{sign} **{word}: {finding.title}**{incident}\n\n{finding.why}"
         if finding.code in _pages:
-            name, text, layout = _pages[finding.code]
-            why += f" [{text}]({page.link(name, {**values, 'layout': layout}, only=page.shared_fields())})"
-        return mo.callout(mo.md(f"{sign} **{word}: {title}**{incident}\n\n{why}\n\n**Setting:** {setting}"), kind=kind)
+            name, label, layout = _pages[finding.code]
+            text += f" [{label}]({page.link(name, {**values, 'layout': layout}, only=page.shared_fields())})"
+        return mo.callout(mo.md(f"{text}\n\n**Setting:** {finding.setting}"), kind=kind)
 
     _grave = [_card(finding) for finding in found.findings if finding.severity != "info"]
     _light = [_card(finding) for finding in found.findings if finding.severity == "info"]
-    _pairs = [page.columns(*_light[at : at + 2], gap=1) for at in range(0, len(_light), 2)]
-    page.stack(_why, *_grave, *_pairs, gap=1)
+    page.stack(_why, *_grave, grid(_light, "26rem"), gap=1)
     return
 
 
@@ -333,21 +327,24 @@ def _(arguments, found, place, values):
     graphs? A click on a cell sets both.
     """)
     _cells = []
-    for _release in [release.name for release in RELEASES] + [OWN] * (values["release"] == OWN):
-        for _graph, _mode in GRAPH_NAMES.items():
-            _builder = {} if _release == OWN else {"release": _release, "layout": None, "policy": None}
-            _answer = check(**{**arguments, **_builder, "graph": _graph})
-            _titles = [finding.title for finding in _answer.findings if finding.severity != "info"]
-            _here = "▸ " if (_release, _graph) == (values["release"], values["graph"]) else ""
-            _label = f"{_here}{LEVELS[_answer.verdict][0]} {_answer.verdict}"
-            _tip = f"{BUILDERS[_release]}, {_mode}: {'; '.join(_titles) or 'nothing dangerous'}"
-            _cells.append((_release, _graph, BUILDERS[_release], _mode, _answer.verdict, _label, _tip))
-    _cells = pd.DataFrame(_cells, columns=["release", "graph", "builder", "mode", "kind", "label", "tip"])
+    for _release, _graph in product(
+        [name for name in BUILDERS if name != OWN or values["release"] == OWN], GRAPH_NAMES
+    ):
+        _builder = {} if _release == OWN else {"release": _release, "layout": None, "policy": None}
+        _answer = check(**{**arguments, **_builder, "graph": _graph})
+        _kind = "unknown" if found.unread and _answer.verdict != "danger" else _answer.verdict
+        _titles = [finding.title for finding in _answer.findings if finding.severity != "info"]
+        _here = "▸ " if (_release, _graph) == (values["release"], values["graph"]) else ""
+        _tip = f"{BUILDERS[_release]}, {GRAPH_NAMES[_graph]}: {'; '.join(_titles) or 'nothing dangerous'}"
+        _cells.append((_release, _graph, _kind, f"{_here}{LEVELS[_kind][0]} {_kind}", _tip))
+    _cells = pd.DataFrame(_cells, columns=["release", "graph", "kind", "label", "tip"])
+    _cells = _cells.assign(builder=_cells["release"].map(BUILDERS), mode=_cells["graph"].map(GRAPH_NAMES))
+    _styles = {level: theme.SEVERITIES[level] for level in ("danger", "warning", "safe")}
     _picture = forms.matrix(
         _cells,
         row="builder",
         column="mode",
-        styles={level: theme.SEVERITIES[level] for level in ("danger", "warning", "safe")},
+        styles=_styles | ({"unknown": theme.Style(theme.GREY)} if found.unread else {}),
         click=("release", "graph"),
         cell_height=30,
         description="Verdict for each release and each kind of CUDA graphs",
@@ -410,22 +407,20 @@ def _(found, values):
     _listed = found.setup.warmup_widths
     _rows = []
     for _width in sorted({*found.widths, *(_listed or ())}):
-        _first, _last, _kind = None, None, "never chosen"
+        _ends, _kind = (None, None), "never chosen"
         if _width in found.widths:
-            _first, _last = sequence_range(_width, COMPRESS_RATIO, found.capacity, policy=found.setup.policy)
+            _ends = sequence_range(_width, COMPRESS_RATIO, found.capacity, policy=found.setup.policy)
             _kind = "can occur" if _listed is None else "listed" if _width in _listed else "missing from your list"
-        _rows.append((_width, _first, _last, _kind))
-    widths = pd.DataFrame(_rows, columns=["width", "first", "last", "status"])
-    widths = widths.astype({"first": "Int64", "last": "Int64"})
+        _rows.append((_width, *_ends, _kind))
+    widths = pd.DataFrame(_rows, columns=["width", "first", "last", "status"]).astype(
+        {"first": "Int64", "last": "Int64"}
+    )
 
     _shown = widths if len(widths) <= 12 else pd.concat([widths[:6], widths[-6:]])
     _start = 64  # tokens: a log axis has no 0
-    _spans = pd.DataFrame({"low": _shown["first"].fillna(_start).clip(lower=_start), "high": _shown["last"]})
-    _spans["high"], _spans["kind"] = _spans["high"].fillna(_start), _shown["status"]
-    _spans["name"] = [
-        f"{row.width:,} columns: " + ("never" if pd.isna(row.first) else f"{row.first:,} to {row.last:,}")
-        for row in _shown.itertuples()
-    ]
+    _reach = ["never" if pd.isna(row.first) else f"{row.first:,} to {row.last:,}" for row in _shown.itertuples()]
+    _spans = pd.DataFrame({"kind": _shown["status"], "name": _shown["width"].map("{:,} columns: ".format) + _reach})
+    _spans["low"], _spans["high"] = _shown["first"].fillna(_start).clip(lower=_start), _shown["last"].fillna(_start)
     _spans["tip"] = _spans["name"] + " tokens, " + _spans["kind"]
     _colours = {"can occur": theme.BLUE, "listed": theme.GREEN, "missing from your list": theme.VERMILLION}
     _picture = forms.spans(
@@ -438,7 +433,7 @@ def _(found, values):
     )
     _text = f"One width, **{found.widths[0]:,} columns**, in every step: there is one thing to warm up."
     if len(found.widths) > 1:
-        _full = sequence_range(found.capacity, COMPRESS_RATIO, found.capacity, policy=found.setup.policy)[0]
+        _full = widths[widths["width"] == found.capacity]["first"].item()
         _text = (
             f"{len(found.widths)} widths can occur. From {_full:,} tokens on it is the capacity, {found.capacity:,}."
         )
@@ -464,32 +459,21 @@ def _(found, values, widths):
     20 in V4-Flash and 31 in V4-Pro; a decode step has no combine. Its rows depend on no layer: **made once** a step,
     from positions, they cost both models what the last column says, and need no rows of the builder. Here is a full
     batch at your typical context, and at worst, when one of its sequences is as long as the model allows. The times
-    were recorded, or lie between recorded ones; where nothing was measured the table says so.
+    were recorded, or lie between recorded ones; where nothing was measured the table says so. They are times of this
+    package's kernels. For a release those are its row loop and its combine, written anew in the released form: the row
+    loop guards each read, which a released one does not, and its rows lie packed.
     """)
-    _costs = step_costs(
-        max_model_len=found.setup.max_model_len,
-        decode_rows=found.setup.decode_rows,
-        prefill_tokens=found.setup.max_num_batched_tokens,
-        policy=found.setup.policy,
-        capacity=found.capacity,
-        released=found.setup.release is not None,
-        typical_len=values["seq"],
-    )
+    _costs = costs_of(found.setup, values["seq"])
 
     def _us(value):
         return "not measured" if pd.isna(value) else f"{value:,.0f} µs" if value >= 100 else f"{value:.1f} µs"
 
     _decode = _costs["step"] == "decode"
-    _table = pd.DataFrame(
-        {
-            "full step": _costs["case"] + " " + _costs["step"],
-            **{"rows": _costs["rows"], "longest sequence": _costs["max_seq_len"], "width": _costs["width"]},
-            "builder, once": _costs["builder_us"].map(_us),
-            "combine, each layer": _costs["combine_us"].map(_us).mask(_decode, "none"),
-            **{f"{model}, together": _costs[model].map(_us) for model in MODELS},
-            "made once": _costs["once_us"].map(_us).mask(_decode, "none"),
-        }
-    )
+    _times = _costs[["builder_us", "combine_us", *MODELS, "once_us"]].map(_us)
+    _times.loc[_decode, ["combine_us", "once_us"]] = "none"
+    _times.columns = ["builder, once", "combine, each layer", *(f"{model}, together" for model in MODELS), "made once"]
+    _table = _costs[["rows", "max_seq_len", "width"]].rename(columns={"max_seq_len": "longest sequence"}).join(_times)
+    _table.insert(0, "full step", _costs["case"] + " " + _costs["step"])
     _records = "; ".join(dict.fromkeys(name for text in _costs["records"] for name in text.split("; ") if name))
     _text = f"Source: {_records}." if _records else "Nothing was measured around these sizes."
     _pair = _costs[~_decode & _costs["V4-Pro"].notna()]["V4-Pro"].tolist()
@@ -498,7 +482,7 @@ def _(found, values, widths):
     _notes = [f"- {row.case} {row.step}: {row.basis}" for row in _costs.itertuples() if row.basis != "measured"]
     page.remember(values)
     _columns = ["severity", "incident", "code", "title", "why", "setting"]
-    _findings = pd.DataFrame([[getattr(one, name) for name in _columns] for one in found.findings], columns=_columns)
+    _findings = pd.DataFrame(found.findings, columns=[*Finding.__dataclass_fields__])[_columns]
     _downloads = [
         page.downloads(_findings.astype({"incident": "Int64"}), "c128a-findings", values, "findings"),
         page.downloads(widths, "c128a-deployment-widths", values, "widths"),

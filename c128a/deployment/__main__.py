@@ -18,8 +18,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
+
 from c128a.account.step import MODELS, TYPICAL_LEN, step_costs
-from c128a.deployment import BOUNDS, CHOICES, Deployment, check
+from c128a.deployment import BOUNDS, CHOICES, Deployment, Setup, check
 from c128a.deployment.releases import RELEASES
 from c128a.deployment.serve import LIMIT, ServeLine, human_int, read_serve_line
 from c128a.layout import human_bytes
@@ -55,18 +57,9 @@ def _run(argv: list[str] | None) -> int:
         found, line = _checked(given)
     except ValueError as error:
         return _complain(2, str(error))
-    setup = found.setup
     costs: list[Any] = []
     try:
-        costs = step_costs(
-            max_model_len=setup.max_model_len,
-            decode_rows=setup.decode_rows,
-            prefill_tokens=setup.max_num_batched_tokens,
-            policy=setup.policy,
-            capacity=setup.capacity,
-            released=setup.release is not None,
-            typical_len=typical,
-        ).to_dict("records")
+        costs = costs_of(found.setup, typical).to_dict("records")
     except (OSError, ValueError) as error:  # a record that cannot be read changes no verdict
         _complain(0, f"no cost of a step: {error}")
     text = report(found, line, costs)
@@ -93,6 +86,19 @@ def _checked(given: dict[str, Any]) -> tuple[Deployment, ServeLine | None]:
     elif image and image != given.get("release"):
         unread.append(f"release: the image is of {image}, and you gave another builder.")
     return check(**{**line.assumed, **line.values, **given}, unread=unread), line
+
+
+def costs_of(setup: Setup, typical_len: int) -> pd.DataFrame:
+    """The table of `c128a.account.step.step_costs` for a deployment."""
+    return step_costs(
+        max_model_len=setup.max_model_len,
+        decode_rows=setup.decode_rows,
+        prefill_tokens=setup.max_num_batched_tokens,
+        policy=setup.policy,
+        capacity=setup.capacity,
+        released=setup.release is not None,
+        typical_len=typical_len,
+    )
 
 
 def _complain(status: int, sentence: str) -> int:

@@ -229,6 +229,11 @@ class Settings:
             for change in (self._set_seq, self._set_slid, self._set_typed):
                 change(self.values["seq"])
 
+    def put(self, values: Mapping[str, Any]) -> None:
+        """Move controls to these values."""
+        self.values |= values
+        self._set_start(dict(self.values))
+
     def take(self, typed: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """The values of controls, and a note on each that its field does not take: the last good one stands for it."""
         wrong = []

@@ -36,16 +36,21 @@ def test_every_control_takes_the_keyboard(opened):
         opened.focus(label, role)
 
 
-def test_length_warmed_widths_and_release_are_set_by_keyboard(sheet):
+def test_length_warmed_widths_and_release_are_set_by_keyboard_and_what_cannot_be_is_told(sheet):
     sheet.open(PAGE, model_len=16_384)
     put(sheet, "Model length", "33792")
     assert sheet.says("384 columns: 32,896 to 49,279")  # 257 × 128; 385 × 128 - 1
     assert sheet.holds("model_len=33792")
+    for typed, told in (("-5", "is -5; "), ("9999999", "is 9999999; "), ("", "is empty; "), ("1.5", "is 1.5; ")):
+        put(sheet, "Sequences", typed)
+        assert sheet.says(f"Sequences {told}") and sheet.says("65,536. Shown: 512") and "seqs=512" in sheet.page.url
     put(sheet, "Warmed widths", "512, 256, 128")
     assert sheet.says("misses 384") and sheet.says("512 columns: never") and says(sheet, "Warning")
     assert sheet.holds("warm=128%2C256%2C512")
+    put(sheet, "Warmed widths", "1024")  # beyond a capacity of 384 columns
+    assert sheet.says("warmup_widths has 1024") and says(sheet, "Nothing dangerous")
     put(sheet, "Warmed widths", "128; 256")
-    assert sheet.says("warm is 128; 256") and says(sheet, "Nothing dangerous")
+    assert sheet.says("Warmed widths is 128; 256") and sheet.says("Shown: 1024")
     sheet.focus("Release", "combobox")
     sheet.press("ArrowUp", times=3)  # 0.30.0 → 0.29.0 → 0.28.0 → 0.27.1
     assert sheet.holds("release=0.27.1") and says(sheet, "Danger")
@@ -71,8 +76,6 @@ def test_an_address_opens_its_state_and_what_cannot_be_used_is_told(sheet):
     for said in ("release is 0.25.0", "seqs is many", "warm is 128;256", "block is 64", "incident 3"):
         assert said in sheet.text, said
     assert "narrower than the longest sequence" in sheet.page.get_by_role("alert").first.inner_text()
-    sheet.open(PAGE, model_len=16_384, warm="1024")  # beyond a capacity of 128 columns
-    assert "warmup_widths has 1024" in sheet.text
 
 
 def test_a_pasted_line_sets_the_values_and_shows_no_secret(sheet):
@@ -85,37 +88,42 @@ def test_a_pasted_line_sets_the_values_and_shows_no_secret(sheet):
     assert "--max-num-seqs 64" in sheet.text and "--api-key" in sheet.text
     assert "sesame" not in sheet.text.replace(sheet.page.get_by_label(BOX).input_value(), "")
     assert "sesame" not in sheet.page.url and "serve" not in sheet.page.url
-    # What the page cannot hold was not read either.
+    # The next one replaces all that the first one said, by its silence too; an empty box gives the controls back.
+    put(sheet, BOX, "vllm serve m")
+    assert sheet.holds("seqs=1024") and "graph=full&" in sheet.page.url and "model_len=1048576&" in sheet.page.url
+    assert "release=0.30.0&" in sheet.page.url and says(sheet, "Nothing dangerous")
+    put(sheet, BOX, "vllm serve deepseek-ai/DeepSeek-V4.1 --max-num-seqs 8")
+    assert sheet.says("Nothing of this applies to the model") and sheet.says("--model V4.1")
+    put(sheet, BOX, "")
+    assert sheet.holds("seqs=512") and "model_len=70000&" in sheet.page.url
+    # What the page cannot hold was not read either; a control that is moved settles what it says.
     unread = {"-dcp 2": "sharded context", "--max-num-seqs 100000": "65,536", "--block-size 64": "of 128"}
     for line, why in unread.items():
         put(sheet, BOX, f"vllm serve m {line}")
         assert says(sheet, "Not enough read to say") and sheet.says(why), line
-    put(sheet, BOX, "vllm serve deepseek-ai/DeepSeek-V4.1 --max-num-seqs 8")
-    assert sheet.says("Nothing of this applies to the model") and sheet.says("--model V4.1")
+    put(sheet, BOX, "vllm serve m --max-model-len auto")
+    assert says(sheet, "Not enough read to say") and sheet.says("? unknown")
+    put(sheet, "Model length", "980224")
+    assert says(sheet, "Nothing dangerous")
 
 
-HOSTILE = (
-    """<iframe srcdoc='<script>parent.document.title="script"</script>'></iframe>""",
-    """<img src=x onerror='document.title="script"'>""",
-    """[link](javascript:document.title="script") https://example.com""",
-    "$NAME $$x^2$$ **bold** `code`",
-)
+HOSTILE = """<iframe srcdoc='<script>parent.document.title="script"</script>'></iframe>
+<img src=x onerror='document.title="script"'> [link](javascript:document.title="script") https://example.com
+$NAME $$x^2$$ **bold** `code`""".replace("\n", " ")
 
 
 def test_text_of_a_command_comes_back_as_text_and_one_that_is_not_read_leaves_no_verdict(sheet):
     sheet.open(PAGE)
-    for text in HOSTILE:
-        for line in (f'vllm serve m --max-model-len "{text}"', f"vllm serve m --max-num-seqs 1 --{text}", text):
-            put(sheet, BOX, line)
-            assert says(sheet, "Not enough read to say"), line
-            assert sheet.page.locator("iframe, img[src=x], marimo-tex, a[href^=javascript]").count() == 0, line
-            put(sheet, BOX, "")
-            assert says(sheet, "Nothing dangerous"), line
-    assert sheet.page.title() != "script"
-    for line, why in (("[" * 50_000, "nested too deeply"), ("vllm serve m --port " + "1" * 70_000, "65,536")):
+    for line in (f'vllm serve m --max-model-len "{HOSTILE}"', f"vllm serve m --{HOSTILE}", HOSTILE):
         put(sheet, BOX, line)
-        assert sheet.soon(lambda why=why: why in sheet.page.get_by_role("alert").first.inner_text()), why
-        assert says(sheet, "Not enough read to say")
+        assert says(sheet, "Not enough read to say"), line
+        assert sheet.page.locator("iframe, img[src=x], marimo-tex, a[href^=javascript]").count() == 0, line
+        put(sheet, BOX, "")
+        assert says(sheet, "Nothing dangerous"), line
+    assert sheet.page.title() != "script"
+    put(sheet, BOX, "vllm serve m --port " + "1" * 70_000)
+    assert sheet.soon(lambda: "65,536" in sheet.page.get_by_role("alert").first.inner_text())
+    assert says(sheet, "Not enough read to say")
 
 
 def test_downloads_links_and_the_command_hold_what_is_shown(sheet):
@@ -139,7 +147,11 @@ def test_downloads_links_and_the_command_hold_what_is_shown(sheet):
     assert sheet.holds("file=02_layout.py")
 
 
-def test_no_chart_is_cut_off_in_any_look(sheet):
+def test_no_chart_is_cut_off_in_any_look_and_nothing_runs_over_the_side_of_a_narrow_window(sheet):
     for look in sheet.every_look(PAGE, first_dark=True, release="own", policy="aligned", warm="128,256,512", spec=3):
         assert sheet.cut_off() == [], look
         assert "12 of 64" in sheet.text
+    for width in (800, 390):
+        sheet.look(dark=False, width=width)
+        sheet.settle()
+        assert sheet.page.evaluate("document.getElementById('App').scrollWidth") <= width
