@@ -19,13 +19,14 @@ __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="What does it cost?", html_head_file="head.html")
 
 with app.setup:
+    import io
     import math
     from statistics import geometric_mean
 
     import marimo as mo
     import pandas as pd
 
-    from c128a.bench import live, records
+    from c128a.bench import live, profile, records
     from c128a.bench.cases import LENGTHS
     from c128a.case import CAPACITY, COMPRESS_RATIO, MAX_MODEL_LEN, PRESETS, Case
     from c128a.layout import human_bytes
@@ -80,8 +81,7 @@ with app.setup:
             tip = f"{row.gpu}, {row.name}: {time} µs ({row.cache} L2, p20–p80: {spread or 'not given'}), "
             tip += f"{row.max_seq_len:,} tokens, {row.width:,} columns, {human_bytes(row.bytes)}"
             batch = keys.get((row.decode, row.prefill, row.short_seq_len), "")
-            trips = loop_trips(row.width) if "row_loop" in row.variant else 0
-            return {"batch": batch, "time": time, "spread": spread, "trips": trips, "tip": tip}
+            return {"batch": batch, "time": time, "spread": spread, "tip": tip}
 
         return rows.assign(**pd.DataFrame(map(words, rows.itertuples()), rows.index))
 
@@ -105,33 +105,30 @@ with app.setup:
         return forms.points(rows, description=words, join=(LOOP, TILES, FILL), **axes, **more)
 
     def evidence(rows):
-        """What makes the rows of one record evidence: where, when and how they were measured."""
-        facts = records.provenance(rows["record"].iloc[0])
-        changed = ", with uncommitted changes" if facts["dirty"] else ""
-        kernels = rows["sheet"].iloc[0] != "host"  # the GPU's clock says nothing of the host's time
-        clock = f", SM clock {facts['sm_clock_after']} at its end" if kernels else ""
-        return page.sentence(
-            f"Evidence: **{facts['gpu']}**, driver {facts['driver']}{clock}, torch {facts['torch']}, triton "
-            f"{facts['triton']}, {facts['date'][:10]}, commit `{facts['commit'][:10]}`{changed}, `{facts['command']}`."
-        )
+        """What makes the rows of one record evidence; ends the cell, with a note, where there are none."""
+        mo.stop(rows.empty, page.notes(["No record of this part can be read, so it is left out."], kind="neutral"))
+        facts = records.provenance(rows["record"].iloc[0])  # the text of a record may come from anyone
+        kept = {"gpu": 80, "driver": 20, "sm_clock_after": 20, "torch": 40, "triton": 40, "date": 10, "commit": 10}
+        known = {name: page.user_text(str(facts.get(name, "not kept"))[:most]) for name, most in kept.items()}
+        clock = "" if rows["sheet"].iloc[0] == "host" else "SM clock {sm_clock_after} at its end, "  # of kernels alone
+        text = f"Evidence: **{{gpu}}**, driver {{driver}}, {clock}torch {{torch}}, triton {{triton}}, {{date}}, "
+        text += "commit {commit}" + ", with uncommitted changes" * (facts.get("dirty") is not False)
+        return page.sentence(f"{text.format(**known)}, {page.user_text(facts.get('command', 'command not kept'))}.")
 
 
 @app.cell
 def _():
     everything = told(records.frame())
     _own = everything[everything["source"] == "recorded"]
-
-    def _run(sheet):
-        rows = _own[_own["sheet"] == sheet]
-        return rows[rows["record"] == rows.groupby("record", sort=False).size().idxmax()]
-
-    # Of each sheet the run with the most rows; and beside each time of the builder the fill of as many bytes.
-    builder, combine, a_step, host = map(_run, ("builder", "combine", "step", "host"))
-    _cell = ["batch", "max_seq_len", "cache", "layout", "bytes"]
+    # Of each sheet the record with the most rows.
+    _of = {sheet: rows[rows["record"].isin(rows["record"].mode().head(1))] for sheet, rows in _own.groupby("sheet")}
+    builder, combine, a_step, host = (_of.get(name, _own.head(0)) for name in ("builder", "combine", "step", "host"))
+    _cell = ["batch", "max_seq_len", "cache", "layout", "bytes"]  # beside each time of the builder: a fill of its bytes
     _fills = builder[builder["variant"] == "fill"][[*_cell, "us", "unit"]]
     builder = builder.merge(_fills, on=_cell, how="left", suffixes=("", "_fill"))
     builder["over"] = (builder["us"] / builder["us_fill"] / builder["scale"]).where(builder["variant"] != "fill")
     packed = builder[builder["layout"] == "packed"]  # what pictures show
+    mo.stop(packed.empty, page.notes(["No record of the builder can be read.", *records.problems()]))
     return a_step, builder, combine, everything, host, packed
 
 
@@ -186,13 +183,11 @@ def _(get_start):
 
 @app.cell(hide_code=True)
 def _(batch_ui, cache_ui, get_seq, packed):
-    # Any length can be asked for; the recorded one that answers has the same width, else the next wider one.
+    # Any length can be asked for; the nearest recorded one answers.
     seq, batch, cache, title = get_seq(), batch_ui.value, cache_ui.value, BATCHES[batch_ui.value][0]
     width = active_topk_width(seq, COMPRESS_RATIO, CAPACITY)
     mine = packed[(packed["batch"] == batch) & (packed["cache"] == cache)].sort_values("max_seq_len", kind="stable")
-    _loops = mine[mine["variant"] == "row_loop_adaptive"].itertuples()
-    _far = lambda one: (one.width < width, abs(one.width - width), abs(one.max_seq_len - seq))  # noqa: E731
-    at = min(_loops, key=_far).max_seq_len
+    at = min(mine["max_seq_len"], key=lambda length: abs(length - seq))
     cell = mine[mine["max_seq_len"] == at].set_index("variant")
     fixed, loop, tiled = (cell.loc[variant] for variant in ("row_loop_fixed", "row_loop_adaptive", "tiled"))
     narrower, fewer = CAPACITY / loop.width, fixed.trips / loop.trips
@@ -214,13 +209,10 @@ def _(at, batch, cache, fewer, fixed, get_start, loop, narrower, preset, problem
     else:
         _lead += f", so nothing is saved: for {title} the row loop takes **{fixed.time} µs** either way, and tiles "
         _lead += f"take {tiled.time} µs."
-    _same = {"model_len": (MAX_MODEL_LEN,), "ratio": (COMPRESS_RATIO,), "policy": ("fixed", "pow2")}
-    _made = {
-        "model_len": f"Model length {values['model_len']:,}: the runs were made at 1,048,576, which is 8,192 columns.",
-        "ratio": f"Compress ratio {values['ratio']}: the runs were made at 128.",
-        "policy": "Policy aligned: the runs were made with fixed and power-of-two widths.",
-    }
-    _said = records.problems() + [_made[name] for name, same in _same.items() if values[name] not in same]
+    _said = records.problems()
+    if values["model_len"] != MAX_MODEL_LEN or values["ratio"] != COMPRESS_RATIO or values["policy"] == "aligned":
+        _settings = f"Model length {values['model_len']:,}, compress ratio {values['ratio']}, policy {values['policy']}"
+        _said.append(f"{_settings}: the runs were made at 1,048,576, 128, and fixed and power-of-two widths.")
     _header = page.header("04_timing", "What does it cost?", tight(_lead), values)
     page.stack(_header, page.notes(problems), page.notes(_said, kind="neutral"))
     return (values,)
@@ -242,7 +234,7 @@ def _(batch_ui, cache_ui, number, preset, slider):
 
 
 @app.cell(hide_code=True)
-def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title):
+def _(at, batch, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title):
     _text = mo.md("""
     ## Guess first: how much faster is a narrow row?
 
@@ -256,13 +248,13 @@ def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title
     for _length, _rows in mine.groupby("max_seq_len"):
         _kernels = ("row_loop_fixed", "row_loop_adaptive", "tiled_fixed", "tiled")
         _wide, _one, _wide_tiles, _tiles = (_rows.set_index("variant").loc[name] for name in _kernels)
-        _columns, _trips = _wide.width / _one.width, _wide.trips / _one.trips
-        _values = (_columns, _trips, _wide.us / _one.us, _wide_tiles.us / _tiles.us)
-        _texts = (f"{_columns:g}", f"{_trips:g}", times(_wide, _one), times(_wide_tiles, _tiles))
-        _bars.append(pd.DataFrame({"part": list(_looks), "value": _values, "label": [f"{text} ×" for text in _texts]}))
-        _bars[-1]["name"] = f"{'▸ ' if _length == at else ''}{_length:,} tokens"
+        _name = f"{'▸ ' if _length == at else ''}{_length:,} tokens"
+        _ratios = {name: _wide[name] / _one[name] for name in ("width", "trips", "us")}
+        _labels = [f"{_ratios['width']:g}", f"{_ratios['trips']:g}", times(_wide, _one), times(_wide_tiles, _tiles)]
+        for _part, _value, _label in zip(_looks, [*_ratios.values(), _wide_tiles.us / _tiles.us], _labels, strict=True):
+            _bars.append({"name": _name, "part": _part, "value": _value, "label": f"{_label} ×"})
     _picture = forms.bars(
-        pd.concat(_bars),
+        pd.DataFrame(_bars),
         description="Fixed over adaptive width at each recorded length: columns, trips, and the time of both kernels",
         styles={name: theme.Style(colour) for name, colour in _looks.items()},
         axis=forms.Axis("fixed over adaptive width, ×", log=2),
@@ -273,22 +265,20 @@ def _(at, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled, title
         _said = f"At {at:,} tokens the width shrinks {narrower:g} ×, the trips {fewer:g} × and the row loop's time "
         _said += f"**{times(fixed, loop)} ×**."
 
-    _rows = builder[(builder["batch"] == cell["batch"].iloc[0]) & (builder["max_seq_len"] == at)]
-    _rows = _rows[_rows["cache"] == cache]
-    _blank = _rows["bytes"] == 0
+    _rows = builder[(builder["batch"] == batch) & (builder["max_seq_len"] == at) & (builder["cache"] == cache)]
+    _bare = _rows["bytes"] == 0
     _table = pd.DataFrame({"kernel": _rows["name"], "rows lie": _rows["layout"]})
-    _table["width"] = _rows["width"].map("{:,}".format).mask(_blank, "")
-    _table["trips"] = _rows["trips"].map(str).replace("0", "")
-    _table["bytes"] = _rows["bytes"].map(human_bytes).str.replace(" ", "\u00a0").mask(_blank, "")
+    _table["width"] = _rows["width"].map("{:,}".format).mask(_bare, "–")
+    _table["trips"] = _rows["trips"].map(str).replace("0", "–")
+    _table["bytes"] = _rows["bytes"].map(human_bytes).str.replace(" ", "\u00a0").mask(_bare, "–")
     _table["µs"], _table["p20–p80"] = _rows["time"], _rows["spread"]
-    _table["×\u00a0fill"] = _rows["over"].map("{:.2f}".format, na_action="ignore").fillna("")
-    if set(_rows["layout"]) == {"packed"}:
-        _table = _table.drop(columns="rows lie")
+    _table["×\u00a0fill"] = _rows["over"].map("{:.2f}".format, na_action="ignore").fillna("–")
+    _table = _table.drop(columns="rows lie" if set(_rows["layout"]) == {"packed"} else [])
     _told = (
         "Each time is shown to about half of the spread of its samples. Tiles may start while the kernel before them "
         f"ends: {tiled.time} µs, without that {cell.loc['tiled_serial'].time}."
     )
-    _numbers = page.table(_table, right=("width", "trips", "bytes", "µs", "p20–p80", "×\u00a0fill"), tall="48rem")
+    _numbers = page.table(_table, right=_table.columns[1:].drop("rows lie", errors="ignore"), tall="48rem")
     _heading = mo.md(f"**{title} at {at:,} tokens, {cache} L2**")
     _pair = page.columns(page.stack(_picture, say(_said)), page.stack(_heading, _numbers, say(_told)), widths=[4, 5])
     page.stack(_text, evidence(builder), _pair)
@@ -316,10 +306,8 @@ def _(at, cell, fixed, loop, mine, tiled):
     _rules = pd.DataFrame({"at": _rules["us"], "label": _rules["name"] + " " + _rules["time"] + " µs"})
     _by_bytes = by_bytes(_points, styles=LOOKS, rules=_rules)
     _points = _points.assign(wide=_points["name"] == FIXED).sort_values(["width", "wide"], kind="stable")
-    _points["place"] = [
-        f"{loop_trips(row.width)} trip{'' if row.width <= 1024 else 's'}\n{row.width:,}{' fixed' if row.wide else ''}"
-        for row in _points.itertuples()
-    ]
+    _trips = _points["width"].map(lambda width: f"{loop_trips(width)} trip{'s' if width > 1024 else ''}\n{width:,}")
+    _points["place"] = _trips + _points["wide"].map({True: " fixed", False: ""})
     _by_trips = forms.points(
         _points,
         x="place",
@@ -331,17 +319,15 @@ def _(at, cell, fixed, loop, mine, tiled):
         y_axis=LOG_US,
         rules=_rules,
     )
-    _ones = [row for row in mine[mine["variant"] == "row_loop_adaptive"].itertuples() if row.trips == 1]
-    _said = "This batch was recorded at no width of one trip."
-    if _ones:
-        _first, _last = _ones[0], _ones[-1]
+    _said = f"Eight trips take {fixed.time} µs."
+    if not (_ones := mine[(mine["variant"] == "row_loop_adaptive") & (mine["trips"] == 1)]).empty:
+        _first, _last = _ones.iloc[0], _ones.iloc[-1]
         _grows = "what a trip writes counts" if _last.us > 1.1 * _first.us else "here each trip costs the same"
         _said = f"One trip takes {_first.time} µs at {_first.width:,} columns and {_last.time} µs at {_last.width:,}: "
         _said += f"{_grows}. Eight trips take {fixed.time} µs, {times(fixed, _last)} × the wider one."
-    _told = (
-        f"To fill the {human_bytes(loop.bytes)} of these rows takes {cell.loc['fill'].time} µs. The row loop takes "
-        f"{loop.over:.2f} × that fill, the tiles {tiled.over:.2f} ×. An empty kernel takes "
-        f"{cell.loc['empty'].time} µs."
+    _told = f"To fill the {human_bytes(loop.bytes)} of these rows takes {cell.loc['fill'].time} µs. The row loop takes "
+    _told += (
+        f"{loop.over:.2f} × that fill, the tiles {tiled.over:.2f} ×. An empty kernel takes {cell.loc['empty'].time} µs."
     )
     page.stack(_text, page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said))))
     return
@@ -398,17 +384,13 @@ def _(at, batch, cache, packed):
     _goal = pd.cut(_tiles["bytes"], [*_goals["bytes"]], right=False, labels=_goals["over"][:3]).astype(float)
     _missed = _tiles[_tiles["over"].round(2) > _goal]
     _loads = (_of["loads"]["us"] > _of["fill"]["us"])[_missed.index].sum()
-    _said = f"Tiles take {_tiles['over'].min():.2f} to {_tiles['over'].max():.2f} × the scaled fill. "
-    _said += (
-        f"All {len(_tiles)} cells ({cache} L2) meet the goal."
-        if _missed.empty
-        else f"{len(_missed)} of {len(_tiles)} cells miss the goal."
-    )
-    _said += f" In {_loads} of these the loads alone take longer than the fill." if _loads else ""
+    _said = f"Tiles take {_tiles['over'].min():.2f} to {_tiles['over'].max():.2f} × the scaled fill: with {cache} L2 "
+    _said += f"{len(_tiles) - len(_missed)} of {len(_tiles)} cells meet the goal."
+    _said += f" In {_loads} of the others the loads alone take longer than the fill." if _loads else ""
     _told = (
         f"Over {len(_gains)} recorded cells ({cache} L2) tiles take {_mean:.2f} × less time than the row loop in the "
-        f"geometric mean. Least is {_least.ratio:.2f} ×, for {_least.title} at {_least.length} tokens."
     )
+    _told += f"geometric mean. Least is {_least.ratio:.2f} ×, for {_least.title} at {_least.length} tokens."
     page.stack(_text, page.columns(page.stack(_gain_picture, say(_told)), page.stack(_fill_picture, say(_said))))
     return
 
@@ -417,10 +399,10 @@ def _(at, batch, cache, packed):
 def _(builder, everything):
     _other = everything[(everything["sheet"] == "builder") & (everything["record"] != builder["record"].iloc[0])]
     _again = builder.merge(_other, on=["batch", "max_seq_len", "layout", "variant", "cache"], suffixes=("", "_again"))
-    _here = _again[_again["source_again"] == "recorded"]
+    _here, _there = (_again[_again["source_again"] == source] for source in ("recorded", "elsewhere"))
+    mo.stop(_here.empty or _there.empty)
     _inside = _here["us_again"].between(_here["expect_low"], _here["expect_high"])
-    _there = _again[(_again["source_again"] == "elsewhere") & (_again["variant"] == "row_loop_fixed")]
-    _apart = (_there["us_again"] / _there["us"] - 1).abs()
+    _apart = (_there["us_again"] / _there["us"] - 1).abs()[_there["variant"] == "row_loop_fixed"]
     say(
         f"**How far to trust a figure.** {len(_here)} of these times were measured a second time, in new processes: "
         f"{_inside.mean():.1%} of them lie where the first run expects them (99% should). The same row loop at the "
@@ -432,6 +414,7 @@ def _(builder, everything):
 
 @app.cell(hide_code=True)
 def _(cache, combine):
+    _evidence = evidence(combine)
     _text = mo.md("""
     ## The combine: paid again in every layer
 
@@ -475,12 +458,13 @@ def _(cache, combine):
         f"form from positions takes {geometric_mean(_ratio):.2f} × less time than the form from rows at the same "
         f"width, in the geometric mean of {len(_ratio)} cells ({cache} L2); least {_ratio.min():.2f} ×."
     )
-    page.stack(_text, evidence(combine), page.columns(*_pictures), say(_said))
+    page.stack(_text, _evidence, page.columns(*_pictures), say(_said))
     return
 
 
 @app.cell(hide_code=True)
 def _(a_step, seq):
+    _evidence = evidence(a_step)
     _text = mo.md("""
     ## The combine, once a step
 
@@ -520,12 +504,13 @@ def _(a_step, seq):
         f"plan of the chunks and its copy to the GPU, which the other forms leave out, the host takes "
         f"{_host['once_planned']:.0f} µs."
     )
-    page.stack(_text, evidence(a_step), page.columns(*_pictures), say(_said))
+    page.stack(_text, _evidence, page.columns(*_pictures), say(_said))
     return
 
 
 @app.cell(hide_code=True)
 def _(at, host, tiled, title):
+    _evidence = evidence(host)
     _text = mo.md("""
     ## A launch is not a kernel
 
@@ -557,12 +542,14 @@ def _(at, host, tiled, title):
         f"{tiled.time} µs: in eager launches "
         f"{'the GPU waits for the host' if _whole.us > tiled.us else 'the kernel is the longer of the two'}."
     )
-    page.stack(_text, evidence(host), _picture, say(_said))
+    page.stack(_text, _evidence, _picture, say(_said))
     return
 
 
 @app.cell(hide_code=True)
 def _(everything):
+    _bars = everything[(everything["sheet"] == "consumers") & (everything["source"] == "elsewhere")]
+    mo.stop(_bars.empty, page.notes(["What the width costs others: no record can be read."], kind="neutral"))
     _text = mo.md(f"""
     ## What the width costs the kernels that read the rows
 
@@ -570,11 +557,9 @@ def _(everything):
     {records.provenance("elsewhere")["source"]} They carry no spread, and are compared with each other only.
     """)
     _kernels = {"flashmla_decode": "FlashMLA decode", "combine": "released combine", "builder": "row loop builder"}
-    _bars = everything[(everything["sheet"] == "consumers") & (everything["source"] == "elsewhere")].drop(
-        columns=["low", "high", "tip"]
-    )
-    _bars = _bars.assign(value=_bars["us"], label=_bars["us"].map("{:g} µs".format), part=_bars["policy"] + " width")
-    _bars["part"] = _bars["part"].where(_bars["policy"] == "fixed", "adaptive width")
+    _bars = _bars.drop(columns=["low", "high", "tip"]).assign(value=_bars["us"])
+    _bars["label"] = _bars["us"].map("{:g} µs".format)
+    _bars["part"] = _bars["policy"].map({"fixed": "fixed width"}).fillna("adaptive width")
     _bars["name"] = [
         f"{_kernels[row.kernel]}, {row.decode + row.prefill:,} {'decode' if row.decode else 'prefill'} rows at "
         f"{row.max_seq_len:,}"
@@ -643,7 +628,7 @@ def _(opened):
 def _(cancel, running, set_live, set_status, start):
     def _measure(asked, before):
         thread, seconds = mo.current_thread(), float(asked["budget"] or live.BUDGET_S)
-        name, decode, prefill, short = BATCHES[asked["batch"]]
+        _, decode, prefill, short = BATCHES[asked["batch"]]
         lengths = [asked["length"]] if asked["length"] else LENGTHS
         todo = [Case.mixed(decode, prefill, length, layout="packed") for length in lengths]
         if short:
@@ -664,7 +649,7 @@ def _(cancel, running, set_live, set_status, start):
         set_status(("neutral", "Measuring …"))
         try:
             # The run estimates what is left itself: it knows its budget, and which cells take longer than others.
-            shows = {"title": f"{name}, {live.device_label()}", "show_rate": False, "show_eta": False}
+            shows = {"title": live.device_label(), "show_rate": False, "show_eta": False}
             with mo.status.progress_bar(total=100, remove_on_exit=True, **shows) as bar:
                 outcome = live.sweep(todo, tell, budget_s=seconds, should_stop=lambda: thread.should_exit)
         except live.GpuBusyError as busy:
@@ -695,41 +680,89 @@ def _(get_status):
 
 @app.cell
 def _(get_live, packed):
-    def _draw():
-        _every = told(pd.DataFrame(get_live()))
-        _last = _every.iloc[-1]
-        _mine = _every[(_every["batch"] == _last.batch) & (_every["layout"] == "packed")]
-        _points = _mine[_mine["bytes"] > 0].assign(tip="live · " + _mine["tip"])
-        _points["label"] = ""
-        _points.loc[_points["drawn"].idxmax(), "label"] = f"live · {_last.gpu}"
-        _recorded = packed[(packed["batch"] == _last.batch) & (packed["cache"] == "warm")]
-        _looks = LOOKS | {name: ON_CPU[name] for name in ON_CPU if name in set(_points["name"])}
-        _drawn = _recorded[_recorded["name"].isin(LOOKS)].sort_values("max_seq_len")
-        _picture = by_bytes(_drawn, live=_points[_points["name"].isin(_looks)], styles=_looks)
-        # The narrowest rows: where the width matters most.
-        _narrowest = _mine[_mine["max_seq_len"] == _mine["max_seq_len"].min()].set_index("variant")
-        _of, _at = _narrowest.loc, _mine["max_seq_len"].min()
-        _said = f"live · {_last.gpu}, {BATCHES[_last.batch][0]} at {_at:,} tokens: "
-        if "tiled" in _narrowest.index:
-            _both = _mine.merge(_recorded, on=["max_seq_len", "variant"], suffixes=("", "_recorded"))
-            _inside = _both["us"].between(_both["expect_low_recorded"], _both["expect_high_recorded"])
-            _said += f"the tiles take {_of['tiled'].time} µs. {_inside.sum()} of {len(_both)} live times lie where the "
-            _said += "record expects those of a new process."
-        elif {"reference_fixed", "reference_adaptive"} <= set(_narrowest.index):
-            _wide, _one = _of["reference_fixed"], _of["reference_adaptive"]
-            _said += f"{_wide.us / 1000:,.3g} ms at the fixed width, {_one.us / 1000:,.3g} ms at {_one.width:,} "
-            _said += f"columns, {times(_wide, _one)} × less. A CPU pays for columns too; a kernel's time it is not."
-        else:
-            _said += ", ".join(f"{row.name} {row.time} µs" for _, row in _narrowest.set_index("name").iterrows()) + "."
-        if (_narrowest["p80"] > 1.5 * _narrowest["p20"]).any():
-            _said += " The spread is wide: something else kept this machine busy."
-        _table = _every[["name", "cell", "layout", "width", "bytes", "time", "spread"]].copy()
-        _table["bytes"] = [human_bytes(size) for size in _table["bytes"]]
-        _table.columns = ["live", "rows @ tokens", "rows lie", "width", "bytes", "µs", "p20–p80"]
-        _heading = mo.md("**Live rows of this session**")
-        return mo.vstack([_picture, say(_said), _heading, page.table(_table, right=_table.columns[3:], tall="36rem")])
+    mo.stop(not get_live())
+    _every = told(pd.DataFrame(get_live()))
+    _last = _every.iloc[-1]
+    _mine = _every[(_every["batch"] == _last.batch) & (_every["layout"] == "packed")]
+    _points = _mine[_mine["bytes"] > 0].assign(tip="live · " + _mine["tip"], label="")
+    _points.loc[_points["drawn"].idxmax(), "label"] = f"live · {_last.gpu}"
+    _recorded = packed[(packed["batch"] == _last.batch) & (packed["cache"] == "warm")]
+    _looks = LOOKS | {name: ON_CPU[name] for name in ON_CPU if name in set(_points["name"])}
+    _drawn = _recorded[_recorded["name"].isin(LOOKS)].sort_values("max_seq_len")
+    _picture = by_bytes(_drawn, live=_points[_points["name"].isin(_looks)], styles=_looks)
+    # The narrowest rows: where the width matters most.
+    _narrowest = _mine[_mine["max_seq_len"] == _mine["max_seq_len"].min()].set_index("variant")
+    _said = f"live · {page.user_text(_last.gpu)}, {TITLES[_last.batch]} at {_mine['max_seq_len'].min():,} tokens: "
+    if "tiled" in _narrowest.index:
+        _both = _mine.merge(_recorded, on=["max_seq_len", "variant"], suffixes=("", "_recorded"))
+        _inside = _both["us"].between(_both["expect_low_recorded"], _both["expect_high_recorded"])
+        _said += f"the tiles take {_narrowest.loc['tiled'].time} µs. {_inside.sum()} of {len(_both)} live times lie "
+        _said += "where the record expects those of a new process."
+    elif {"reference_fixed", "reference_adaptive"} <= set(_narrowest.index):
+        _wide, _one = (_narrowest.loc[f"reference_{width}"] for width in ("fixed", "adaptive"))
+        _said += f"{_wide.us / 1000:,.3g} ms at the fixed width, {_one.us / 1000:,.3g} ms at {_one.width:,} "
+        _said += f"columns, {times(_wide, _one)} × less. A CPU pays for columns too; a kernel's time it is not."
+    else:
+        _said += "not all of its times are there."
+    if (_narrowest["p80"] > 1.5 * _narrowest["p20"]).any():
+        _said += " The spread is wide: something else kept this machine busy."
+    _table = pd.DataFrame({"live": _every["name"], "rows": _every["batch"].map(TITLES)})
+    _table["tokens"], _table["rows lie"] = _every["max_seq_len"], _every["layout"]
+    _table["width"], _table["bytes"] = _every["width"], _every["bytes"].map(human_bytes)
+    _table["µs"], _table["p20–p80"] = _every["time"], _every["spread"]
+    _heading = mo.md("**Live rows of this session**")
+    page.stack(_picture, say(_said), _heading, page.table(_table, right=("bytes", "µs", "p20–p80"), tall="36rem"))
+    return
 
-    _draw() if get_live() else None
+
+@app.cell(hide_code=True)
+def _():
+    # What was read of a trace, or why it was not; and the name of its file.
+    _example = records.folder() / "h200-trace.json.gz"
+    _found = None
+    if _example.is_file():
+        with _example.open("rb") as _stream:
+            _found = profile.read(_stream, _example.name)
+    get_trace, set_trace = mo.state((_found, ""))
+    return get_trace, set_trace
+
+
+@app.cell(hide_code=True)
+def _(get_trace, set_trace):
+    def _read(files):
+        for file in files:
+            try:
+                set_trace((profile.read(io.BytesIO(file.contents), file.name), file.name))
+            except ValueError as error:
+                set_trace((str(error), file.name))
+
+    get_trace()  # once a file is read, the control is made anew: the old one still holds the file
+    upload = mo.ui.file([".json", ".gz"], label="A trace (.json or .json.gz)", on_change=_read)
+    mo.md(f"""
+    ## Your own trace
+
+    The figures above are this repository's. What index rows cost *where you serve* stands in a trace of torch's
+    profiler: of vLLM, what it writes between `/start_profile` and `/stop_profile`. Give it here, gzipped or not, at
+    most 100 MB; `python -m c128a.bench trace FILE` reads up to 1 GiB of JSON and needs no GPU. What is kept are the
+    numbers below, until you close the page. **Guess first:** how many combines does one of your prefill steps launch?
+
+    {upload}
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def _(get_trace):
+    _found, _name = get_trace()
+    mo.stop(_found is None)
+    mo.stop(isinstance(_found, str), page.notes([_found]))
+    _shown = _found.rename(columns={"part": "what", "us": "µs", "host_us": "host µs", "layers": "made anew in layers"})
+    _shown = _shown.rename(columns={"saved_us": "once a step: µs less", "saved_host_us": "host µs less"})
+    for _column in _shown.columns[4:]:
+        _form = "{:.1%}" if _column == "share" else "{:,.0f}" if _column in ("launches", "width") else "{:,.1f}"
+        _shown[_column] = _shown[_column].map(_form.format, na_action="ignore").fillna("–")
+    _what = f"**{page.user_text(_name)}**" if _name else "**The example**: 31 layers, with the names of vLLM 0.27"
+    page.stack(mo.md(_what), page.table(_shown, right=_shown.columns[4:]), say(profile.summary(_found)))
     return
 
 

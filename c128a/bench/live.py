@@ -1,7 +1,8 @@
 """Timing on the machine at hand, for a page: the bench's own measurement on a GPU, the torch reference on a CPU.
 
 A live run is an illustration, not a record: clocks and neighbours of an unknown machine are nobody's to vouch for. It
-can be stopped between two measurements. Its rows have the columns of the records, with the record "live".
+can be stopped between two measurements. Each cell gets its share of the budget, and on a slow machine fewer samples, so
+that a run comes to its last cell. Its rows have the columns of the records, with the record "live".
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DECODE_CELL_BYTES, PREFILL_CELL_BYTES = 40, 14  # bytes of intermediate tensors 
 
 
 class Step(NamedTuple):
-    """Where a run stands: the cell, the share that is done, the seconds that are left, and a row when one is ready."""
+    """Where a run stands: the cell in words, the share done, the seconds left at most, and a row when one is ready."""
 
     cell: str
     done: float
@@ -47,6 +48,19 @@ class Outcome(NamedTuple):
     rows: tuple[Row, ...]
     ended: Literal["finished", "budget", "stopped"]
     refused: tuple[str, ...]
+
+
+def in_words(case: Case) -> str:
+    """A cell as a reader names it.
+
+    >>> in_words(Case.mixed(64, 4096, 32_768)), in_words(Case.one_long(2, 9_000, 400))
+    ('64 decode and 4,096 prefill rows at 32,768 tokens', '2 decode rows at 9,000 tokens, the others at 400')
+    """
+    decode, prefill = case.num_decode_tokens, case.num_tokens - case.num_decode_tokens
+    rows = " and ".join(f"{count:,} {kind}" for count, kind in ((decode, "decode"), (prefill, "prefill")) if count)
+    short = min(case.seq_lens)
+    others = f", the others at {short:,}" if short < case.max_seq_len else ""
+    return f"{rows} row{'s' if case.num_tokens > 1 else ''} at {case.max_seq_len:,} tokens{others}"
 
 
 def on_gpu() -> bool:
@@ -95,13 +109,15 @@ def sweep(
         done = (sum(work[:at]) + work[at] * share) / sum(work)
         spent = time.monotonic() - start
         left = spent * (1 - done) / done if done else budget_s - spent
-        tell(Step(cases.cell_name(todo[at]), done, max(0.0, min(left, budget_s - spent)), row))
+        tell(Step(in_words(todo[at]), done, max(0.0, min(left, budget_s - spent)), row))
 
     with measuring():
         for at, case in enumerate(todo):
             if over():
                 break
             report(at, 0.0)
+            begun = time.monotonic()
+            until = begun + (start + budget_s - begun) * work[at] / sum(work[at:])
             with backend.kernel_lock:
                 timed, left_out = (cases.builder(case), []) if on_gpu() else reference_calls(case)
             refused += left_out
@@ -110,7 +126,8 @@ def sweep(
                 for each, more in zip(samples, new, strict=True):
                     each.extend(more)
                 report(at, share)
-                if over():
+                enough = min(map(len, samples)) >= LEAST_SAMPLES
+                if (enough and time.monotonic() >= until) or over():
                     break
             for one, own in zip(timed, samples, strict=True):
                 if len(own) >= LEAST_SAMPLES:
@@ -157,7 +174,7 @@ def reference_calls(case: Case) -> tuple[list[Timed], list[str]]:
         mib = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES) / 2**20
         if mib > MAX_MIB:
             over = f"{mib:,.0f} MiB of intermediate tensors, over the limit of {MAX_MIB}"
-            refused.append(f"{variant} in {cases.cell_name(case)}: {over}")
+            refused.append(f"{in_words(case)}, {own.width:,} columns: {over}")
         else:
             asked = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
             add(variant, own, partial(reference.topk_metadata, *asked))

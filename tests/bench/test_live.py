@@ -33,7 +33,9 @@ def test_a_finished_run_has_a_row_for_each_variant_of_each_cell_and_tells_each_o
     cells = [cases.cell_name(case) for case in SMALL]
     assert [(row["cell"], row["variant"]) for row in outcome.rows] == [(c, v) for c in cells for v in VARIANTS]
     assert [step.row for step in steps if step.row] == list(outcome.rows)
-    assert list(dict.fromkeys(step.cell for step in steps)) == cells
+    assert list(dict.fromkeys(step.cell for step in steps)) == [
+        f"1 decode row at {n} tokens" for n in ("4,096", "32,768")
+    ]
     done = [step.done for step in steps]
     assert done == sorted(done) and done[0] == 0 and done[-1] == 1
     assert all(0 <= step.left_s <= 60 for step in steps)
@@ -85,6 +87,15 @@ def test_the_budget_ends_a_run(monkeypatch):
     assert outcome.ended == "budget" and 0 < len(outcome.rows) < 300
 
 
+def test_a_slow_machine_comes_to_the_last_cell_with_fewer_samples_of_each(monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=clock.__next__, perf_counter=time.perf_counter))
+    outcome = live.sweep(SMALL, budget_s=110)  # seconds; all samples would take some 150
+    counts = [len(row["samples"][0]) for row in outcome.rows]
+    assert outcome.ended == "finished" and len(counts) == 6
+    assert min(counts) >= live.LEAST_SAMPLES and max(counts) < live.CPU_ROUNDS
+
+
 def test_a_measurement_cut_short_below_three_samples_is_dropped():
     asked = iter(range(10_000))
     outcome = live.sweep(SMALL[:1], should_stop=lambda: next(asked) >= 8)  # one look a cell, then one a call
@@ -96,7 +107,7 @@ def test_what_needs_too_much_memory_is_refused_with_the_number():
     outcome = live.sweep([LARGE], should_stop=lambda: next(asked) >= 1)
     timed, (refused,) = live.reference_calls(LARGE)
     assert outcome.refused == (refused,)
-    assert all(word in refused for word in ("reference_fixed", "0+8192@32768", "896 MiB", "512"))  # 8192² × 14 bytes
+    assert all(word in refused for word in ("8,192 prefill rows at 32,768", "896 MiB", "512"))  # 8192² × 14 bytes
     assert [each.facts["variant"] for each in timed] == ["reference_adaptive", "reference_fill"]
 
 

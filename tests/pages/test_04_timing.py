@@ -1,5 +1,6 @@
 """Page 04: recorded runs move with every control; live runs take turns, keep their rows and let go of the lock."""
 
+import html
 import io
 import json
 import re
@@ -9,11 +10,12 @@ import pandas as pd
 import pytest
 
 from c128a.bench import records
+from tests.bench.test_profile import trace
 from tests.support.pages import ROOT
 
 PAGE = "04_timing"
 # Long enough to be seen running and to be cancelled, on any machine: it ends when it is told to, or by its budget.
-SLOW = {"batch": "d1024", "budget": 40}
+SLOW = {"batch": "d256", "budget": 40}
 QUICK = {"batch": "d1", "budget": 30}
 browser = pytest.mark.browser
 
@@ -59,6 +61,19 @@ def test_a_cards_live_times_stand_beside_the_record_and_are_counted(notebook):
     outputs, _ = notebook["app"].run(defs={**own, "get_live": lambda: rows.to_dict("records")})
     text = plain("".join(str(getattr(output, "text", output)) for output in outputs))
     assert "live · Some Card" in text and "49 of 56 live times lie where the record expects" in text
+
+
+def test_records_that_cannot_be_read_are_named_and_the_page_goes_on_with_the_others(notebook, monkeypatch, tmp_path):
+    broken = ("h200-combine", "h200-host", "h200-step", "elsewhere")
+    for name in records.names():
+        (tmp_path / f"{name}.json").write_bytes(
+            b"" if name in broken else (records.folder() / f"{name}.json").read_bytes()
+        )
+    monkeypatch.setattr(records, "folder", lambda: tmp_path)
+    outputs, cells = notebook["app"].run()
+    text = html.unescape(html.unescape("".join(str(getattr(output, "text", output)) for output in outputs)))
+    assert all(f"record {name}: not JSON" in text for name in broken)
+    assert text.count("can be read") == 4 and cells["mine"]["us"].min() > 0
 
 
 @browser
@@ -110,6 +125,15 @@ def test_an_address_opens_its_state_and_downloads_hold_what_is_drawn(sheet):
     link = sheet.page.get_by_role("link", name="Width").get_attribute("href")
     assert "seq=131072" in link and "model_len=524288" in link and "policy=aligned" in link
 
+    for name, content, said in (
+        ("<b>.json", b"{", "<b>.json: no whole JSON"),
+        ("mine.json", trace(), "31 launches of the"),
+    ):
+        upload = sheet.page.locator("marimo-file input[type=file]")
+        upload.set_input_files({"name": name, "mimeType": "application/json", "buffer": content})
+        assert sheet.says(said)
+    assert plain(sheet.text).count("390.0 µs less of the GPU") == 1  # 30 of 31 combines of 10 µs, and fills of 3
+
 
 @browser
 def test_an_address_that_cannot_be_used_opens_the_default_with_a_note(sheet):
@@ -122,6 +146,7 @@ def test_an_address_that_cannot_be_used_opens_the_default_with_a_note(sheet):
 def test_no_chart_is_cut_off_in_any_look(sheet):
     for look in sheet.every_look(PAGE, first_dark=True):
         assert sheet.cut_off() == [], look
+        assert "" not in sheet.page.locator("th").all_inner_texts(), look
         assert sheet.page.locator("svg.marks").count() >= 9, look
 
 
@@ -143,7 +168,7 @@ def test_one_live_run_at_a_time_and_neither_a_cancelled_run_nor_a_closed_tab_kee
     running, other = (new_sheet().open(PAGE, **SLOW) for _ in range(2))
     start(running)
     running.page.get_by_role("progressbar").wait_for()
-    assert running.says("s left")
+    assert running.says("256 decode rows at 4,096 tokens, about")
     start(other)
     assert "another session is timing" in status(other, "Not started")
 
