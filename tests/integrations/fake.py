@@ -47,23 +47,29 @@ def build_c128a_topk_metadata(
 def kernel(global_decode_ptr):
     return "rows"
 """
-STUBS = {  # what the builder of a wheel takes from other modules, where a class without contents will not do
-    "AttentionCGSupport": "class AttentionCGSupport: ALWAYS = UNIFORM_BATCH = None",
-    "AttentionMetadataBuilder": """
-class AttentionMetadataBuilder:
-    __class_getitem__ = classmethod(lambda cls, item: cls)
-    def __init__(self, kv_cache_spec, layer_names, vllm_config, device):
-        self.kv_cache_spec, self.device, self.reorder_batch_threshold = kv_cache_spec, device, 1
-    def _init_reorder_batch_threshold(self, threshold, supports_spec_as_decode): pass
-""",
+PLATFORM = """
+class current_platform:
+    device_name = "{platform}"
+    is_cuda = lambda: "{platform}" == "cuda"
+    get_device_capability = lambda: current_platform
+    major = {major}
+"""
+STUBS = {  # what the builder of a wheel takes from other modules and calls
     "cdiv": "def cdiv(a, b): return -(-a // b)",
     "get_compressed_slot_mapping": "def get_compressed_slot_mapping(*args, out): return out",
-    "kernel_launcher": "def kernel_launcher(function): return function",
     "split_decodes_and_prefills": "def split_decodes_and_prefills(cm, decode_threshold): return cm.split",
     "tl": "import triton.language as tl",
     "triton": "import triton",
 }
-EMPTY = "class {}:\n    __class_getitem__ = classmethod(lambda cls, item: cls)\n"
+ANYTHING = """
+class {}:
+    ALWAYS = UNIFORM_BATCH = reorder_batch_threshold = None
+    __class_getitem__ = classmethod(lambda cls, item: cls)
+    _init_reorder_batch_threshold = lambda *args, **kwargs: None
+
+    def __init__(self, kv_cache_spec=None, layer_names=None, vllm_config=None, device=None):
+        self.kv_cache_spec, self.device = kv_cache_spec, device
+"""
 
 
 def wheel():
@@ -75,7 +81,7 @@ def wheel():
     text, others = path.read_text(), {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom) and node.module.startswith("vllm."):
-            others[node.module] = "\n".join(STUBS.get(of.name, EMPTY.format(of.name)) for of in node.names)
+            others[node.module] = "\n".join(STUBS.get(of.name, ANYTHING.format(of.name)) for of in node.names)
     (info,) = folder.glob("vllm-*.dist-info")
     return folder, info.name.removeprefix("vllm-").removesuffix(".dist-info"), text, others
 
@@ -90,15 +96,8 @@ def fake(monkeypatch, tmp_path):
 
     def make(version="0.30.0", views="pitched", builder=BUILDER, platform="cuda", major=9, others=()):
         forget()
-        device = f"""
-from types import SimpleNamespace as Of
-
-current_platform = Of(
-    is_cuda=lambda: {platform == "cuda"}, device_name={platform!r}, get_device_capability=lambda: Of(major={major})
-)
-"""
         modules = {"vllm": f"__version__ = {version!r}", stand_in.MODULE: builder.replace("VIEWS", VIEWS[views])}
-        modules |= dict(others) | {"vllm.platforms": device}
+        modules |= dict(others) | {"vllm.platforms": PLATFORM.format(platform=platform, major=major)}
         for name, text in modules.items():
             path = tmp_path / name.replace(".", "/")
             package = name == "vllm" or any(other.startswith(f"{name}.") for other in modules)

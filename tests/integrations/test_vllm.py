@@ -1,6 +1,7 @@
 """The stand-in in a fake vLLM, and under the builder of a wheel where there is one."""
 
 import ast
+import inspect
 import subprocess
 import sys
 import tomllib
@@ -35,9 +36,15 @@ def assert_equal_to_the_reference(got, batch, widths):
         assert torch.equal(mine, theirs), name
 
 
-def build(module, batch, rows, capacity, width):
-    buffers = poisoned(rows, capacity), poisoned(rows), poisoned(rows, capacity)
-    return module.Builder(backend.device())._build_c128a_metadata(batch, *buffers, width)
+def build(module, batch, capacity, width):
+    """Build as an engine does: tensors longer than the batch, and the table of the decode requests alone."""
+    passed = {
+        "token_to_req_indices": torch.cat([batch.token_to_req_indices, int32(*[0] * 8)]),
+        "slot_mapping": torch.cat([batch.slot_mapping, int64(*[-1] * 8)]),
+        "block_table": batch.block_table[: batch.num_decode_tokens],
+    }
+    buffers = poisoned(16, capacity), poisoned(16), poisoned(16, capacity)
+    return module.Builder._build_c128a_metadata(None, SimpleNamespace(**vars(batch) | passed), *buffers, width)
 
 
 @pytest.mark.parametrize(
@@ -62,27 +69,11 @@ def test_a_build_equals_the_reference_in_the_layout_of_the_release(
 ):
     module = fake(version, views)()
     assert stand_in.install(layout=layout).startswith(f"vLLM {version}: ")
-    batch = batch_of(Case.mixed(3, 5, 2048))
-    got = build(module, batch, 8, capacity, widths[1])
-    assert_equal_to_the_reference(got, batch, widths)
-    assert (got[0].stride(0), got[2].stride(0)) == strides and got[0].is_contiguous() is (widths[0] == strides[0])
-
-
-def test_it_takes_what_an_engine_passes(fake):
-    """Tensors longer than the batch, the table of the decode requests alone, or one of no rows."""
-    module = fake()()
-    stand_in.install()
-    batch = batch_of(Case.mixed(3, 5, 2048))
-    longer = {
-        "token_to_req_indices": torch.cat([batch.token_to_req_indices, int32(*[0] * 8)]),
-        "block_table": batch.block_table[:3],
-        "slot_mapping": torch.cat([batch.slot_mapping, int64(*[-1] * 8)]),
-    }
-    got = build(module, SimpleNamespace(**vars(batch) | longer), 16, 512, 128)
-    assert_equal_to_the_reference(got, batch, (128, 128))
-    prefill = batch_of(Case.prefill(6, 2048))
-    none = SimpleNamespace(**vars(prefill) | {"block_table": prefill.block_table[:0]})
-    assert_equal_to_the_reference(build(module, none, 6, 512, 128), prefill, (128, 128))
+    for case in (Case.mixed(3, 5, 2048), Case.prefill(6, 2048)):
+        batch = batch_of(case)
+        got = build(module, batch, capacity, widths[1])
+        assert_equal_to_the_reference(got, batch, widths)
+        assert (got[0].stride(0), got[2].stride(0)) == strides
 
 
 @pytest.mark.parametrize(("major", "max_seq_len"), [(9, 32_768), (12, 32_896)], ids=["SM90", "SM120"])
@@ -137,44 +128,39 @@ def test_variants_and_decode_split_of_a_wheel_are_those_of_the_table():
         assert builder.reorder_batch_threshold == release.decode_query_len(tokens, method)
 
 
-def served(module, device):
+def serve(module, device):
     """Build all widths by many row counts, and the rows of a step: all that an engine asks for after its start."""
-    tokens, capacity = 8192, 8192
-    rows = [torch.empty((tokens, capacity), dtype=torch.int32, device=device) for _ in range(2)]
-    lens, request = torch.empty((2, tokens), dtype=torch.int32, device=device)
-    long = torch.zeros(tokens, dtype=torch.int64, device=device)
-    for width, count in product(reachable_widths(capacity), (1, 15, 2048, 4160, 8192)):
-        for decode in {0, 1, count}:
-            table = torch.zeros((1, 65), dtype=torch.int32, device=device)[:, decode % 2 :]
+    rows, lens = torch.empty((2, 8192, 8192), dtype=torch.int32, device=device), poisoned(8192)
+    request, long = lens.clone(), torch.zeros(8192, dtype=torch.int64, device=device)
+    for width, count in product(reachable_widths(8192), (1, 15, 2100, 6200)):
+        for decode in (0, count):
             batch = SimpleNamespace(positions=long[-count:], token_to_req_indices=request, slot_mapping=long)
-            batch.block_table, batch.num_decode_tokens = table, decode
+            batch.block_table = torch.zeros((1, 65), dtype=torch.int32, device=device)[:, decode % 2 :]
+            batch.num_decode_tokens = decode
             module.Builder._build_c128a_metadata(None, batch, rows[0], lens, rows[1], width)
         call = step_rows.Call(Chunk(0, 1, 0, 1), count, width, 16, count % 2, None, ())
-        starts = int32(0, count)
+        lengths = int32(0, count), int32(count), int32(count)
         for visible in (None, (request[:count], request[:count])):
-            step_rows.make_rows(call, count, [call.chunk], (starts, starts[1:], starts[1:]), visible)
+            step_rows.make_rows(call, count, [call.chunk], lengths, visible)
 
 
 def test_nothing_is_asked_for_that_the_making_of_the_builder_did_not_compile(fake, monkeypatch):
-    asked, caches = set(), (c128a.metadata.check, c128a.combine.plan)
+    asked, warmup = set(), c128a.metadata.C128AMetadataBuilder.warmup
 
     def launcher(variant, *_):
         asked.add(variant)
         return lambda *_: None
 
-    warmup = c128a.metadata.C128AMetadataBuilder.warmup
     monkeypatch.setattr(c128a.metadata.C128AMetadataBuilder, "warmup", lambda self: asked.update(warmup(self)))
+    monkeypatch.setattr(c128a.metadata, "check", c128a.metadata.check.__wrapped__)
+    monkeypatch.setattr(c128a.combine, "plan", c128a.combine.plan.__wrapped__)
     for module in (c128a.kernel, c128a.combine):
         monkeypatch.setattr(module, "launcher", launcher)
-    for cache in caches:
-        cache.cache_clear()
     module = fake()()
     stand_in.install()
     module.Builder(backend.device())
     compiled = set(asked)
-    served(module, backend.device())
-    for cache in caches:
-        cache.cache_clear()
+    serve(module, backend.device())
     assert asked == compiled and len(compiled) > 3
 
 
@@ -184,7 +170,7 @@ def test_no_variant_is_loaded_after_the_builder_is_made(fake):
     stand_in.install()
     module.Builder(backend.device())
     loaded = set(c128a.kernel.loaded_variants())
-    served(module, backend.device())
+    serve(module, backend.device())
     assert set(c128a.kernel.loaded_variants()) == loaded
 
 
@@ -204,24 +190,25 @@ def test_modules_that_imported_it_by_name_are_covered_and_restored(fake, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("change", "bare"),
+    ("released", "other"),
     [
-        (("= 8192,", "= 8192, max_seq_len=None,"), "max_compressed_tokens=8192, max_seq_len=None"),
-        (("= 8192,", "= 4096,"), "max_compressed_tokens=4096"),
-        (("max_compressed_tokens: int", "*, max_compressed_tokens: int"), "*, max_compressed_tokens=8192"),
-        (("compress_ratio, num_decode_tokens,", "num_decode_tokens, compress_ratio,"), "num_decode_tokens, compress"),
-        (("block_size, slot_mapping,", "block_size,"), "block_size, global_decode_buffer"),
+        ("= 8192,", "= 8192, max_seq_len=None,"),
+        ("= 8192,", "= 4096,"),
+        ("max_compressed_tokens: int", "*, max_compressed_tokens: int"),
+        ("compress_ratio, num_decode_tokens,", "num_decode_tokens, compress_ratio,"),
+        ("block_size, slot_mapping,", "block_size,"),
     ],
     ids=["one more", "another default", "keyword only", "another order", "one missing"],
 )
-def test_a_wrong_signature_is_refused_with_both_signatures_shown(fake, change, bare):
-    module = fake(builder=BUILDER.replace(*change))()
-    released = module.build_c128a_topk_metadata
+def test_a_wrong_signature_is_refused_with_both_signatures_shown(fake, released, other):
+    module = fake(builder=BUILDER.replace(released, other))()
     with pytest.raises(stand_in.RefusedError) as refusal:
         stand_in.install()
     theirs, ours = str(refusal.value).splitlines()[1:]
-    assert module.build_c128a_topk_metadata is released and bare in theirs and bare not in ours
+    bare = str(inspect.signature(module.build_c128a_topk_metadata)).replace(": int = ", "=").removesuffix(" -> tuple")
+    assert theirs == f"vLLM has   {bare}" and not ours.endswith(bare)
     assert "(positions, compress_ratio, num_decode_tokens, token_to_req_indices, block_table" in ours
+    assert not hasattr(module.build_c128a_topk_metadata, "__wrapped__")
 
 
 @pytest.mark.parametrize(
@@ -240,8 +227,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_replaced(fake, given, r
     fake(**given)
     with pytest.raises(stand_in.RefusedError, match=reason):
         stand_in.install()
-    module = sys.modules.get(stand_in.MODULE, BUILDER)
-    assert not hasattr(getattr(module, "build_c128a_topk_metadata", None), "__wrapped__")
+    assert not stand_in._places
 
 
 def test_a_release_that_is_unknown_is_installed_where_all_fits_and_the_log_says_so(fake, caplog):
@@ -255,12 +241,10 @@ def test_an_unknown_layout_is_an_error():
         stand_in.install(layout="rows")
 
 
-@pytest.mark.parametrize(("value", "installed"), [(None, False), ("0", False), ("", False), ("1", True)])
+@pytest.mark.parametrize(("value", "installed"), [("0", False), ("", False), ("1", True)])
 def test_the_plugin_acts_when_the_environment_asks_and_the_builder_is_imported(fake, monkeypatch, value, installed):
     load, finders = fake(), list(sys.meta_path)
-    monkeypatch.delenv("C128A_VLLM", raising=False)
-    if value is not None:
-        monkeypatch.setenv("C128A_VLLM", value)
+    monkeypatch.setenv("C128A_VLLM", value)
     stand_in.register()
     stand_in.register()  # vLLM may load plugins more than once in a process
     assert len(sys.meta_path) == len(finders) + installed and stand_in.MODULE not in sys.modules
