@@ -118,7 +118,7 @@ with app.setup:
 
 @app.cell
 def _():
-    everything = told(records.frame())
+    everything = told(records.rows())
     _own = everything[everything["source"] == "recorded"]
     # Of each sheet the record with the most rows.
     _of = {sheet: rows[rows["record"].isin(rows["record"].mode().head(1))] for sheet, rows in _own.groupby("sheet")}

@@ -70,6 +70,7 @@ _NAME = Field("a text that is not empty", lambda value: isinstance(value, str) a
 _COUNT = Field("a whole number of at least 0", lambda value: _number(value, 0, int), 0)
 _TIME = Field("a number of at least 0", lambda value: _number(value, 0), math.nan)
 _TILE = Field("a list of rows, columns and warps", lambda value: _list(value, _COUNT.check) and len(value) == 3, ())
+_FLAG = Field("true or false", lambda value: isinstance(value, bool))
 _SAMPLES = Field("a list of lists of numbers", lambda value: _list(value, lambda own: _list(own, _number)), ())
 
 FIELDS: dict[str, Field] = {
@@ -94,22 +95,22 @@ FIELDS: dict[str, Field] = {
     "samples": _SAMPLES,  # process by process
 }
 COLUMNS = ("record", "source", "gpu", *FIELDS)
-
-
-def frame() -> pd.DataFrame:
-    """All rows of all records that can be read, in the order of `names`."""
-    return _all(folder())[1].copy()
+HEAD = {  # of the provenance; the records of this repository have them all, another must name its card
+    **dict.fromkeys(("gpu", "driver", "torch", "triton", "commit", "source_hash", "date", "command"), _NAME),
+    "dirty": _FLAG,
+    **dict.fromkeys(("processes", "repeats"), _COUNT),
+}
 
 
 def rows(**wanted: Any) -> pd.DataFrame:
-    """The rows of `frame` in which each column named has the value wanted, or one of a list of values.
+    """The rows of all records that can be read in which each column named has the value wanted, or one of a list.
 
     Raises ValueError for a column that does not exist.
 
     >>> rows(record="elsewhere", sheet="consumers", kernel="combine", width=[256, 1024])["us"].tolist()
     [13.2, 40.2]
     """
-    kept = frame()
+    kept = _all(folder())[1].copy()
     for column, value in wanted.items():
         if column not in COLUMNS:
             raise ValueError(f"{column!r} is no column; the columns are {', '.join(COLUMNS)}")
@@ -135,7 +136,7 @@ def findings(name: str) -> list[dict[str, Any]]:
 
 
 def problems() -> list[str]:
-    """Of each record that cannot be read, what is wrong with it, in a sentence; `frame` goes on without it."""
+    """Of each record that cannot be read, what is wrong with it, in a sentence; `rows` goes on without it."""
     return [str(found) for found in _all(folder())[0].values() if isinstance(found, Exception)]
 
 
@@ -216,9 +217,9 @@ def parse(name: str, text: bytes | str) -> Record:
     where = f"record {name}"
     content = _checked(where, {"it": data}, "it", _OBJECT)
     head = _checked(where, content, "provenance", _OBJECT)
-    for field in ("gpu", "driver", "torch", "triton", "commit", "date", "command"):
-        if field in head or field == "gpu":
-            _checked(f"{where}, provenance", head, field, _NAME)
+    for name_of, field in HEAD.items():
+        if name_of in head or name_of == "gpu":
+            _checked(f"{where}, provenance", head, name_of, field)
     rows, findings = (_checked(where, {part: []} | content, part, _OBJECTS) for part in ("rows", "findings"))
     if not rows and not findings:
         raise ValueError(f"{where}: rows and findings are empty; one of them must hold an object")
@@ -269,10 +270,8 @@ def as_text(
     <BLANKLINE>
     """
     parts = [f'"provenance": {json.dumps(provenance, indent=1, ensure_ascii=False)}']
-    short = [
-        {name: value for name, value in row.items() if name not in FIELDS or value != FIELDS[name].missing}
-        for row in rows
-    ]
+    missing = {name: field.missing for name, field in FIELDS.items()}
+    short = [{name: value for name, value in row.items() if value != missing.get(name)} for row in rows]
     for name, lines in (("rows", short), ("findings", list(findings))):
         if lines:
             text = ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines)

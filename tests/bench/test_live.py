@@ -50,8 +50,8 @@ def test_its_rows_have_the_columns_of_the_records_and_none_bears_the_name_of_a_k
     assert [len(process) for (process,) in rows["samples"]] == [live.CPU_ROUNDS] * 3
     assert rows[["low", "high"]].isna().all(axis=None), "one process predicts nothing"
     assert set(rows.columns) == set(records.COLUMNS) and set(rows["record"]) == {"live"}
-    both = pd.concat([records.frame(), rows], ignore_index=True)
-    assert (both.dtypes == records.frame().dtypes).all()
+    both = pd.concat([records.rows(), rows], ignore_index=True)
+    assert (both.dtypes == records.rows().dtypes).all()
 
 
 def test_of_two_runs_at_the_same_moment_one_runs_and_the_other_is_told():

@@ -78,7 +78,7 @@ def test_the_remaining_figures_are_as_they_were_measured():
 
 
 def test_the_table_has_the_documented_columns_and_ends_with_the_figures_from_elsewhere():
-    table = records.frame()
+    table = records.rows()
     assert list(table.columns) == list(records.COLUMNS)
     assert table["source"].iloc[-1] == "elsewhere" and table["source"].iloc[0] == "recorded"
     assert records.names()[-1] == "elsewhere" and records.problems() == []
@@ -131,16 +131,16 @@ def test_the_table_goes_on_without_a_broken_record(tmp_path, monkeypatch):
         (tmp_path / f"{name}.json").write_text(content)
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     monkeypatch.setattr(records, "folder", lambda: tmp_path)
-    assert records.frame()[["record", "us"]].values.tolist() == [["mine", 7], ["elsewhere", 2.5]]
+    assert records.rows()[["record", "us"]].values.tolist() == [["mine", 7], ["elsewhere", 2.5]]
     assert [problem.split(":")[0] for problem in records.problems()] == ["record gone", "record odd"]
     assert records.names() == ["gone", "mine", "odd", "elsewhere"]
 
 
 def test_what_a_caller_does_to_the_table_stays_with_the_caller():
-    mine = records.frame()
+    mine = records.rows()
     mine["us"] = 0.0
     records.provenance("elsewhere").clear()
-    assert records.frame()["us"].min() > 0 and records.provenance("elsewhere")["gpu"]
+    assert records.rows()["us"].min() > 0 and records.provenance("elsewhere")["gpu"]
 
 
 def test_a_wheel_takes_the_records_along_and_an_installation_anywhere_finds_them(tmp_path):
@@ -155,11 +155,11 @@ def test_a_wheel_takes_the_records_along_and_an_installation_anywhere_finds_them
     program = (
         f"import sys; sys.path = ['lib', *sys.path, *{sys.path}]\n"
         "from c128a.bench import records\n"
-        "print(records.folder(), len(records.frame()), *records.problems(), sep='\\n')"
+        "print(records.folder(), len(records.rows()), *records.problems(), sep='\\n')"
     )
     done = subprocess.run([sys.executable, "-P", "-S", "-c", program], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [f"{tmp_path}/lib/c128a/data", str(len(records.frame()))]
+    assert done.stdout.split() == [f"{tmp_path}/lib/c128a/data", str(len(records.rows()))]
 
 
 def test_a_missing_folder_is_reported_with_the_places_looked_at(tmp_path, monkeypatch):
