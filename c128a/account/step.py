@@ -8,6 +8,10 @@ The builder runs once a step and, in a prefill step, the combine once per C128A 
 
 Times come from the record frame, between measured points and never outside them. What nobody measured is a `Span`.
 
+They are those of one regime. A builder runs once a step and a combine once a layer, after kernels that move far more
+than the L2 holds and with none of their own kind before them. So a cold L2 without overlapping launches is nearest to
+serving; a graph of one kernel again and again has a warm L2, and its launches overlap.
+
 >>> run = Run()  # V4-Pro as PR #50004 ran it
 >>> saved = saved_us(prefill_step(run, times_of("elsewhere")))
 >>> {kernel: round(us, 1) for kernel, us in saved.items()}
@@ -24,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -126,16 +131,20 @@ NOT_LAUNCHED = Time(0.0, (), ())
 
 
 class Times:
-    """The kernel times among rows of the record frame: warm, and of batches in which all rows have one length.
+    """The kernel times of one regime, "cold" or "warm", among rows of the record frame.
 
-    Of a cell that was measured twice the first row counts.
+    Batches in which all rows have one length count, and of a cell that was measured twice its first row. In the cold
+    regime a form that was measured without overlapping launches too ("…_serial") has that time.
     """
 
-    def __init__(self, rows: pd.DataFrame) -> None:
-        cells = rows["kernel"].isin(["builder", "combine"]) & (rows["cache"] != "cold") & (rows["short_seq_len"] == 0)
-        self.rows = rows[cells]
+    def __init__(self, rows: pd.DataFrame, regime: str = "warm") -> None:
+        kept = rows["kernel"].isin(["builder", "combine"]) & (rows["short_seq_len"] == 0) & (rows["cache"] == regime)
+        self.rows = rows[kept]
         kind = "figures from elsewhere" if "elsewhere" in set(rows["source"]) else "recorded here"
-        self.title = f"{kind}, {' and '.join(sorted(set(rows['gpu'])))}"
+        self.title = f"{kind}, {regime} L2, {' and '.join(sorted(set(rows['gpu'])))}"
+        if regime == "cold":
+            alone = self.rows[self.rows["variant"].str.endswith("_serial")]
+            self.rows = pd.concat([alone.assign(variant=alone["variant"].str.removesuffix("_serial")), self.rows])
         # By kernel, variant, step and fixed width, then by tokens, then by what else the time depends on: rows of a
         # fixed width differ by what they hold (tokens of context), rows of an adaptive one by their columns.
         self._at: dict[tuple[str, str, str, int], dict[int, dict[int, Time]]] = {}
@@ -169,10 +178,41 @@ class Times:
         return _between(name, "tokens a step", tokens, measured, at_tokens)
 
 
+SOURCES = {"cold": ("recorded", "cold"), "recorded": ("recorded", "warm"), "elsewhere": ("elsewhere", "warm")}
+
+
 @cache
 def times_of(source: str = "recorded") -> Times:
-    """The times of one source of the record frame: "recorded" by this repository, or taken over from "elsewhere"."""
-    return Times(records.rows(source=source))
+    """The times of one of SOURCES: recorded by this repository, cold or warm, or taken over from elsewhere, warm."""
+    recorded, regime = SOURCES[source]
+    return Times(records.rows(source=recorded), regime)
+
+
+class Speedup(NamedTuple):
+    """How many times less one form takes than another: geometric mean and least over so many cells."""
+
+    cells: int
+    mean: float
+    least: float
+
+    def __str__(self) -> str:
+        """
+        >>> str(Speedup(34, 1.406, 0.995))
+        '1.41 × (least 0.995 ×)'
+        """
+        return f"{self.mean:.2f} × (least {self.least:#.3g} ×)"
+
+
+def speedup(record: str, form: str, over: str, *, cache: str = "cold", overlap: bool = False) -> Speedup:
+    """How much faster a form of this package is than another form of the same record, over all cells of one length.
+
+    cache: of the L2, "cold" or "warm"; overlap: whether a launch may begin before the one before it has ended.
+    The defaults are the regime nearest to serving. Rows are packed where the record has both layouts.
+    """
+    rows = records.rows(record=record, cache=cache, layout=["packed", ""], short_seq_len=0)
+    times = rows.pivot(index="cell", columns="variant", values="us")
+    ratios = (times[over] / times[form if overlap else f"{form}_serial"]).dropna()
+    return Speedup(len(ratios), geometric_mean(ratios), float(ratios.min()))
 
 
 def prefill_step(run: Run, times: Times) -> pd.DataFrame:

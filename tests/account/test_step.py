@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c128a.account.step import (
@@ -61,6 +61,7 @@ def test_the_fixed_policy_and_contexts_over_half_the_model_length_save_nothing()
     assert total(Run(policy="fixed")) == total(Run(max_seq_len=524_416)) == 0 < total(Run(max_seq_len=524_415))
 
 
+@settings(max_examples=30)
 @given(length=st.integers(32_768, 1_048_576))
 def test_a_narrower_row_never_costs_more(length):
     aligned, pow2, fixed = (total(Run(max_seq_len=length, policy=policy)) for policy in ("aligned", "pow2", "fixed"))
