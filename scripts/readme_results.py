@@ -80,7 +80,7 @@ def results() -> str:
     builder = speedup("h200-builder", "tiled", "row_loop_adaptive")
     combine = speedup("h200-combine", "from_positions", "vllm")
     return f"""With a cold L2 and launches apart, the builder's kernel `tiled` is faster than the adaptive row loop by \
-{builder}, the geometric mean of {builder.cells} cells, and the combine from positions is faster than that of vLLM 0.34 \
+{builder}, the geometric mean of {builder.cells} cells; the combine from positions is faster than that of vLLM 0.34 \
 by {combine}, in {combine.cells} cells. This regime is the nearest to serving: an engine runs the builder once a step \
 and a combine once a layer, after kernels that move far more than the 60 MB of the L2, and with none of their own kind \
 before them. The tables are of this regime.
