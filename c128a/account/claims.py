@@ -117,9 +117,10 @@ def markdown(
 
     notes: what the reviewer wrote, by what it is about.
     """
-    lines = [f"### {title}", "", "| the report says | verdict | why | kept by |", "| --- | --- | --- | --- |"]
+    heads = ("the report says", "verdict", "why", "`pytest tests/account`")
+    lines = [f"### {title}", "", f"| {' | '.join(heads)} |", "| --- | --- | --- | --- |"]
     for claim, _, level, because in findings:
-        cells = (claim.title, f"**{level}**", because, f"`{claim.kept_by}`")
+        cells = (claim.title, f"**{level}**", because, f"`-k {claim.key}`")
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     for about, note in (notes or {}).items():
         lines += ["", f"**{about[0].upper()}{about[1:]}.** {note}"]

@@ -209,14 +209,14 @@ HUNKS = (
         "do to buffers of fewer columns?",
         _signature,
         "Nothing, because the engine always gives a width; but the danger stood right beside the change. From 0.29 on "
-        "([PR #52823]) an assertion compares the width with the buffers.",
+        "(PR #52823) an assertion compares the width with the buffers.",
     ),
     Hunk(
         "the views",
         (view_before, view_after, view_since),
         "Where does row 1 start from step to step? Rows may move only if every reader asks for their stride each time.",
         _views,
-        "[Issue #52448]: wrong output under concurrent requests with CUDA graphs, none with `--enforce-eager`. The "
+        "Issue #52448: wrong output under concurrent requests with CUDA graphs, none with `--enforce-eager`. The "
         "docstring beside these lines changed from “CUDA graph address stability” to “CUDA graph stability”: here a "
         "reviewer could ask what else a graph keeps.",
     ),
@@ -227,7 +227,7 @@ HUNKS = (
         "who holds a row stride of these buffers, and since when.",
         _strides,
         "Decode attention holds one, as an argument of a launch in a graph that was captured at the longest context. "
-        "The old line reads the stride from the buffer, which never changes; the new one from the batch. [PR #51318] "
+        "The old line reads the stride from the buffer, which never changes; the new one from the batch. PR #51318 "
         "put the old one back.",
         half=True,
     ),
@@ -255,7 +255,7 @@ HUNKS = (
         "Run it on versions that are wrong: a test that passes on all of them says nothing.",
         _test,
         "Its only row lies at offset 0 under every stride, and it asserts the packed stride, the one that broke "
-        "([PR #51318] removed it). A second row notices a forgotten stride. That packed rows move under a graph shows "
+        "(PR #51318 removed it). A second row notices a forgotten stride. That packed rows move under a graph shows "
         "only where a reader is captured first.",
         half=True,
     ),
