@@ -52,6 +52,7 @@ PAGES = {
     "05_review": "Review",
     "06_deployment": "Deployment",
     "07_hunt": "Hunt",
+    "08_questions": "Questions",
 }
 
 

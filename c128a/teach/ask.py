@@ -1,0 +1,40 @@
+"""The questions of a page as one element: each choice opens its reply, without a control or a cell to run."""
+
+from __future__ import annotations
+
+from html import escape
+
+import marimo as mo
+
+from c128a.show import page
+from c128a.teach.questions import QUESTIONS, Question, draw
+
+FIELDS: dict[str, page.Field] = {"seed": page.Integer(1, 0, 9999), "answers": page.Choice("shown", ("shown", "hidden"))}
+
+
+def ask(name: str) -> mo.Html:
+    """The questions of the page whose name begins so ("01"), drawn from `seed` of the address.
+
+    A choice that is opened says whether it is right, why, and where to see it; with `answers=hidden` none opens.
+    """
+    asked, _ = page.read(page.address(), FIELDS)
+    (of,) = (key for key in QUESTIONS if key.startswith(name))
+    parts = [_shown(question, asked["answers"] == "hidden", at) for at, question in enumerate(draw(asked["seed"], of))]
+    more, every = page.link(of, asked | {"seed": asked["seed"] + 1}), page.link("08_questions", asked)
+    end = mo.md(f"Other questions by [the next seed]({more}); [all questions]({every}) with a score.").text
+    return mo.Html(f'<section class="c128a-ask" aria-label="Questions">{"".join(parts)}{end}</section>')
+
+
+def reply(question: Question, choice: str) -> str:
+    """What a choice is told, in Markdown."""
+    seen = page.link(question.page, question.settings)
+    told = "✔ **Right.**" if choice == question.answer else f"✘ **No, {question.answer}.**"
+    return f"{told} {question.why} [See it]({seen})"
+
+
+def _shown(question: Question, hidden: bool, at: int) -> str:
+    replies = ["" if hidden else mo.md(reply(question, choice)).text for choice in question.choices]
+    tag = f'<details name="{question.page}-{at}"><summary>{{}}</summary>{{}}</details>'
+    tag = "<span>{}</span>{}" if hidden else tag
+    choices = "".join(tag.format(escape(one), told) for one, told in zip(question.choices, replies, strict=True))
+    return mo.md(f"**Guess:** {question.text}").text + f"<div>{choices}</div>"

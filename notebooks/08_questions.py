@@ -1,0 +1,108 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["altair>=5.5", "marimo>=0.25", "pandas>=2.2"]
+#
+# [tool.marimo.runtime]
+# pythonpath = ["."]
+#
+# [tool.marimo.display]
+# theme = "system"
+#
+# [tool.marimo.opengraph]
+# title = "8 · Guess, then see"
+# description = "The questions of all pages, drawn from a seed, with a score to take along."
+# ///
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(width="full", app_title="Guess, then see", html_head_file="head.html")
+
+with app.setup:
+    import marimo as mo
+    import pandas as pd
+
+    from c128a.show import forms, page, theme
+    from c128a.teach.ask import FIELDS, reply
+    from c128a.teach.questions import QUESTIONS, draw
+
+    OPEN, RIGHT, WRONG, GIVEN = "not answered", "right", "wrong", "answered"
+    LOOKS = {RIGHT: theme.VERDICTS["right"], WRONG: theme.VERDICTS["wrong"]}
+    REST = {OPEN: theme.Style(theme.FAINT, ink=theme.INK)}
+
+
+@app.cell(hide_code=True)
+def _():
+    opened, problems = page.read(page.address(), FIELDS)
+    seed_ui = mo.ui.number(0, 9999, value=opened["seed"], label="Seed: another one draws other questions")
+    return opened, problems, seed_ui
+
+
+@app.cell(hide_code=True)
+def _(opened, seed_ui):
+    hidden = opened["answers"] == "hidden"
+    seed = FIELDS["seed"].default if seed_ui.value is None else seed_ui.value
+    questions = [question for name in QUESTIONS for question in draw(seed, name)]
+    guesses = mo.ui.array(
+        mo.ui.radio(question.choices, label=f"**{number}.** {question.text}")
+        for number, question in enumerate(questions, 1)
+    )
+    return guesses, hidden, questions, seed
+
+
+@app.cell(hide_code=True)
+def _(guesses, hidden, questions):
+    score = pd.DataFrame(
+        {
+            "page": [page.PAGES[question.page] for question in questions],
+            "question": [question.text for question in questions],
+            "guess": [guess or "" for guess in guesses.value],
+            "answer": ["" if hidden else question.answer for question in questions],
+        }
+    )
+    score["outcome"] = (score["guess"] == score["answer"]).map({True: RIGHT, False: GIVEN if hidden else WRONG})
+    score["outcome"] = score["outcome"].where(score["guess"] != "", OPEN)
+    return (score,)
+
+
+@app.cell(hide_code=True)
+def _(hidden, problems, score, seed, seed_ui):
+    _values = {"seed": seed, "answers": "hidden" if hidden else "shown"}
+    page.remember(_values)
+    _given, _right = (score["outcome"] != OPEN).sum(), (score["outcome"] == RIGHT).sum()
+    _lead = f"{len(score)} questions of seed {seed}: {_given} answered"
+    _lead += "; the answers are hidden." if hidden else f", **{_right} of them right**."
+    _numbers = (score.groupby("page").cumcount() + 1).map("question {}".format)
+    page.stack(
+        page.header("08_questions", "Guess, then see", _lead, {}),
+        page.notes(problems),
+        page.panel([seed_ui]),
+        forms.matrix(
+            score.assign(number=_numbers, kind=score["outcome"], tip=score["question"]),
+            row="page",
+            column="number",
+            description="The outcome of each question, by page",
+            styles=({GIVEN: theme.Style(theme.BLUE)} if hidden else LOOKS) | REST,
+            cell_height=30,
+        ),
+        page.downloads(score, "c128a-questions", _values, "the score"),
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(guesses, hidden, questions):
+    def _of(name):
+        shown = [
+            page.columns(guesses[at], page.sentence(reply(question, guess)) if guess and not hidden else "")
+            for at, (question, guess) in enumerate(zip(questions, guesses.value, strict=True))
+            if question.page == name
+        ]
+        return page.stack(mo.md(f"## {page.PAGES[name]}"), *shown, gap=1)
+
+    page.stack(*map(_of, QUESTIONS), gap=1.5)
+    return
+
+
+if __name__ == "__main__":
+    app.run()
