@@ -100,8 +100,8 @@ def _():
 
 @app.cell(hide_code=True)
 def _(hunt_ui, opened, problems, seed_ui):
-    def _top(lead):
-        return page.stack(page.header("07_hunt", "Which mistake is it?", lead, {}), page.notes(problems))
+    def _top(lead, **values):
+        return page.stack(page.header("07_hunt", "Which mistake is it?", lead, values), page.notes(problems))
 
     _without = "The hunt runs kernels, and torch or triton is missing here: open the workbook where both are installed."
     mo.stop(mistakes is None, _top(_without))
@@ -116,7 +116,8 @@ def _(hunt_ui, opened, problems, seed_ui):
     _rows = "all rows" if len(_more) + 1 == hunt.case.num_tokens else _rows
     _top(
         f"Hunt {hunt_ui.value} of {len(TITLES)}: one line of a builder is wrong, and with it **{len(wrong):,} of "
-        f"{len(frame):,} cells**, in {_rows}. Which line is it?"
+        f"{len(frame):,} cells**, in {_rows}. Which line is it?",
+        **values,
     )
     return frame, hunt, seed, values, wrong
 

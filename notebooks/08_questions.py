@@ -74,7 +74,7 @@ def _(hidden, problems, score, seed, seed_ui):
     _lead += "; the answers are hidden." if hidden else f", **{_right} of them right**."
     _numbers = (score.groupby("page").cumcount() + 1).map("question {}".format)
     page.stack(
-        page.header("08_questions", "Guess, then see", _lead, {}),
+        page.header("08_questions", "Guess, then see", _lead, _values),
         page.notes(problems),
         page.panel([seed_ui]),
         forms.matrix(

@@ -18,6 +18,7 @@ TORCH_FREE = [
     "c128a.deployment.__main__",
     "c128a.integrations.step_rows",
     "c128a.integrations.vllm",
+    "c128a.teach.questions",
 ]
 CUDA = torch.cuda.is_available()
 

@@ -56,6 +56,8 @@ PAGES = {
 }
 
 
+LESSON = ("seed", "answers")  # of the questions that a class is asked: all links carry them along
+
 # ---------------------------------------------------------------------------------------------------- the address
 
 
@@ -109,9 +111,9 @@ def shared_fields() -> dict[str, Field]:
 def address() -> dict[str, object]:
     """What the page was opened with: `seq` of `?seq=5`, or of `marimo run 01_width.py -- --seq 5`, as text.
 
-    Empty where no marimo runs, as in Jupyter.
+    Empty where no marimo runs, as in Jupyter and in a test.
     """
-    if mo.app_meta().mode is None:
+    if mo.app_meta().mode in (None, "test"):
         return {}
     return {**mo.cli_args().to_dict(), **mo.query_params().to_dict()}
 
@@ -280,13 +282,14 @@ def header(page: str, title: str, lead: str, values: Mapping[str, Value]) -> mo.
     page: a key of PAGES; the entry of the page itself is marked and is no link.
     """
     pill = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
+    lesson = {name: str(value) for name, value in address().items() if name in LESSON}
     links = []
     for name, label in PAGES.items():
         if name == page:
             style = pill.format("currentColor", "font-weight:600")
             links.append(f'<span aria-current="page" style="{style}">{label}</span>')
         else:
-            href = escape(link(name, values, only=shared_fields()))
+            href = escape(link(name, {**lesson, **values}, only=(*shared_fields(), *LESSON)))
             links.append(f'<a href="{href}" target="_self" style="{pill.format(theme.FAINT, "")}">{label}</a>')
     row = "display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem"
     nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(links)}</nav>')
