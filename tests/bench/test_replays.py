@@ -8,7 +8,7 @@ import pytest
 
 from c128a.bench import timing
 
-GRAPH_US, COLD_US, FLUSH_US = 7.0, 100.0, 40.0  # of each replay; of one after another graph; of each read of L2
+GRAPH_US, COLD_US, FLUSH_US = 7.0, 100.0, 40.0  # of a replay; of each launch after another graph; of each read of L2
 
 
 @pytest.fixture
@@ -24,13 +24,13 @@ def clock(monkeypatch):
             before = now.us
             for _ in range(launches):
                 launch()
-            self.us = now.us - before
+            self.us, self.launches = now.us - before, launches
 
         def replay(self):
             now.last = self
 
     def elapsed(graph):
-        cold = COLD_US * (now.last is not graph)
+        cold = COLD_US * graph.launches * (now.last is not graph)
         graph.replay()
         return graph.us + GRAPH_US + cold
 
