@@ -101,10 +101,8 @@ class Deployment:
     @property
     def verdict(self) -> Verdict:
         """ "unknown" while something is unread that could change it, else the gravest severity; "safe" is none."""
-        if self.unread:
-            return "unknown"
-        worst = self.findings[0].severity if self.findings else "info"
-        return "safe" if worst == "info" else worst
+        severities: list[Verdict] = [finding.severity for finding in self.findings if finding.severity != "info"]
+        return "unknown" if self.unread else [*severities, "safe"][0]
 
     @property
     def sentence(self) -> str:
@@ -113,15 +111,13 @@ class Deployment:
         >>> print(check(33_792, release="0.30.0").sentence)
         vLLM 0.30.0 (pitched rows of power-of-two width) with full graphs and FlashMLA on sm90: nothing dangerous found.
         """
-        severities = [finding.severity for finding in self.findings]
-        dangers, warnings = severities.count("danger"), severities.count("warning")
+        grave = [finding for finding in self.findings if finding.severity == "danger"]
+        warnings = sum(finding.severity == "warning" for finding in self.findings)
         said = f"right as it is, with warnings: {warnings}" if warnings else "nothing dangerous found"
-        if dangers:
-            first = self.findings[0].title
-            said = f"{first[0].lower()}{first[1:]}" + (f", and more dangers: {dangers - 1}" if dangers > 1 else "")
-        if self.unread:
-            said = f"not enough was read to say; in what was read, {said}"
-        return f"{self.setup}: {said}."
+        if grave:
+            said = grave[0].title[0].lower() + grave[0].title[1:]
+            said += f", and more dangers: {len(grave) - 1}" if len(grave) > 1 else ""
+        return f"{self.setup}: {'not enough was read to say; in what was read, ' if self.unread else ''}{said}."
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -174,8 +170,8 @@ def check(
         raise ValueError(f"release is {release!r} and sets the layout and the policy; give the one or the other")
     known = None if release is None else release_of(release)
     layout, policy = (known.layout, known.policy) if known else (layout, policy)
-    chosen: dict[str, Any] = {"layout": layout, "policy": policy, "graph": graph, "consumer": consumer, "model": model}
-    chosen["speculative_method"] = speculative_method
+    names = (layout, policy, graph, consumer, model, speculative_method)
+    chosen: dict[str, Any] = dict(zip(CHOICES, names, strict=True))
     for name, value in chosen.items():
         if value not in CHOICES[name] and not (name == "speculative_method" and value is None):
             raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(CHOICES[name])}")
@@ -238,26 +234,25 @@ def _warm_up(setup: Setup) -> tuple[WarmUp, ...]:
     return tuple(todo)
 
 
-def command(found: Deployment, *, width: int | None = None) -> str:
-    """The command that repeats a check, every value written out; over several lines where a width is given.
+def command(found: Deployment, *, width: int = 10_000) -> str:
+    """The command that repeats a check, every value written out; over several lines where it is longer than the width.
 
     >>> print(command(check(33_792, release="0.30.0"))[:72])
     python -m c128a.deployment --release 0.30.0 --max-model-len 33792 --max-
     """
     setup = found.setup
-    builder = ("layout", "policy") if setup.release is None else ()  # a release sets both
-    names = (*builder, *list(BOUNDS)[:5], *list(CHOICES)[2:])
-    options: dict[str, Any] = {"release": setup.release.name} if setup.release else {}
-    options |= {name: getattr(setup, name) for name in names}
-    if setup.capacity != capacity_width(setup.max_model_len):
-        options["capacity"] = setup.capacity
+    options = {name: getattr(setup, name) for name in (*BOUNDS, *CHOICES)}
+    if setup.release:  # it sets the layout and the policy
+        options = {"release": setup.release.name, **options, "layout": None, "policy": None}
+    if setup.capacity == capacity_width(setup.max_model_len):
+        options["capacity"] = None
     if setup.warmup_widths is not None:
         options["warmup_widths"] = " ".join(map(str, setup.warmup_widths))
     options["batch_invariant"] = "" if setup.batch_invariant else None
     lines = ["python -m c128a.deployment"]
     for name, value in options.items():
         text = "" if value is None else f" --{name.replace('_', '-')} {value}".rstrip()
-        if width is not None and len(lines[-1]) + len(text) + 2 > width:  # " \\" ends a line that goes on
+        if len(lines[-1]) + len(text) + 2 > width:  # " \\" ends a line that goes on
             lines.append("   ")
         lines[-1] += text
     return " \\\n".join(lines)

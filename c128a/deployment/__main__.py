@@ -4,7 +4,8 @@ Exit status: 0 nothing dangerous, 1 something dangerous, 2 wrong usage or no ser
 an internal error.
 
 What is not given: the sizes of the run of PR #50004 (1,048,576 tokens, 8,192 batch tokens, 512 sequences), no
-speculative tokens, KV blocks of 256 tokens, full graphs as vLLM's default is, FlashMLA on sm90.
+speculative tokens, KV blocks of 256 tokens, full graphs as vLLM's default is, FlashMLA on sm90. Lengths and blocks are
+in tokens, capacity and widths in columns; numbers may be written as in vLLM: 1M = 1,048,576, 128k = 128,000.
 """
 
 from __future__ import annotations
@@ -22,10 +23,19 @@ import pandas as pd
 
 from c128a.account.step import MODELS, TYPICAL_LEN, step_costs
 from c128a.deployment import BOUNDS, CHOICES, Deployment, Setup, check
-from c128a.deployment.releases import RELEASES
-from c128a.deployment.serve import LIMIT, ServeLine, human_int, read_serve_line
+from c128a.deployment.findings import width_list
+from c128a.deployment.releases import RELEASES, release_of
+from c128a.deployment.serve import LIMIT, ServeLine, human_int, read_serve_line, shown
 from c128a.layout import human_bytes
 
+HELP = {
+    "layout": "row layout, for a builder of your own",
+    "policy": "width policy, for a builder of your own",
+    "graph": "CUDA graphs; full: a graph holds the decode attention",
+    "consumer": "the sparse decode kernel that reads the rows",
+    "model": "V4.1 and other models have no C128A layers",
+    "speculative_method": "how speculative tokens are drafted",
+}
 SIGNS = {"danger": "✖", "warning": "▲", "info": "●"}  # shape as well as word: a terminal may have no colour
 PLAIN = str.maketrans({"✖": "x", "▲": "!", "●": "-", "×": "x", "µ": "u", "→": "=>", "…": "...", "³": "3", "¹": "1"})
 
@@ -50,7 +60,7 @@ def _run(argv: list[str] | None) -> int:
         return _write(parser.format_help())
     try:
         if unknown:
-            names = ", ".join(word.partition("=")[0] for word in unknown if word.startswith("-"))
+            names = ", ".join(shown(word) for word in unknown if word.startswith("-"))
             raise ValueError(f"unknown arguments {names}; quote the text that follows --serve")
         if not 1 <= typical <= BOUNDS["max_model_len"][1]:
             raise ValueError(f"typical-len is {typical:,}; it must be from 1 to {BOUNDS['max_model_len'][1]:,}")
@@ -62,12 +72,10 @@ def _run(argv: list[str] | None) -> int:
         costs = costs_of(found.setup, typical).to_dict("records")
     except (OSError, ValueError) as error:  # a record that cannot be read changes no verdict
         _complain(0, f"no cost of a step: {error}")
-    text = report(found, line, costs)
-    if as_json:
-        answer = {**found.as_dict(), "step_costs": costs}
-        if line:
-            answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
-        text = json.dumps(answer, indent=2)
+    answer = {**found.as_dict(), "step_costs": costs}
+    if line:
+        answer["command_line"] = {"read": line.sources, "not_read": line.not_read, "notes": line.notes}
+    text = json.dumps(answer, indent=2) if as_json else report(found, line, costs)
     return _write(f"{text}\n") or {"danger": 1, "unknown": 3}.get(found.verdict, 0)
 
 
@@ -80,11 +88,11 @@ def _checked(given: dict[str, Any]) -> tuple[Deployment, ServeLine | None]:
         pasted = sys.stdin.read(LIMIT + 1) if sys.stdin else ""
     line = read_serve_line(pasted)
     unread = [f"{name}: {why}." for name, why in line.unread.items() if name not in given]
-    image, builder = line.values.pop("release", None), {"release", "layout", "policy"} & given.keys()
-    if image and not builder:
+    image = line.values.pop("release", None)
+    if image and not {"release", "layout", "policy"} & given.keys():
         given["release"] = image
-    elif image and image != given.get("release"):
-        unread.append(f"release: the image is of {image}, and you gave another builder.")
+    elif image and release_of(image) != release_of(given.get("release", "")):
+        unread.append(f"release: the text names vLLM {image}, and you gave another builder.")
     return check(**{**line.assumed, **line.values, **given}, unread=unread), line
 
 
@@ -113,13 +121,11 @@ def _write(text: str) -> int:
     if sys.stdout is None:
         return 0
     try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        text = text.translate(PLAIN).encode("ascii", "backslashreplace").decode()
-    try:
         sys.stdout.write(text)
         sys.stdout.flush()
         return 0
+    except UnicodeEncodeError:
+        return _write(text.translate(PLAIN).encode("ascii", "backslashreplace").decode())
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
         broken = isinstance(error, BrokenPipeError)
@@ -132,30 +138,24 @@ def _printable(text: str) -> str:
 
 def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[dict[str, Any]] = ()) -> str:
     """The answer as text, at most 100 columns wide; what was not read and could change it comes first."""
+    parts = (
+        ["not read, and it could change the verdict", *(f"  ? {why}" for why in found.unread)] if found.unread else []
+    )
     verdict = "NOT ENOUGH READ TO SAY" if found.unread else found.verdict.upper()
-    parts = ["not read, and it could change the verdict", *(f"  ? {unread}" for unread in found.unread)]
-    parts = [*(parts if found.unread else []), f"{verdict}  {found.sentence}", ""]
-    parts += [
-        f"capacity   {found.capacity:,} columns, sequences of up to {found.setup.longest_sequence:,} tokens, block "
-        f"tables of {found.setup.table_blocks:,}",
-        "",
-        f"buffers    {'rows × columns':>18}   {'this package':>12}   {'released':>12}",
-    ]
+    room = f"sequences of up to {found.setup.longest_sequence:,} tokens, block tables of {found.setup.table_blocks:,}"
+    parts += [f"{verdict}  {found.sentence}", "", f"capacity   {found.capacity:,} columns, {room}", ""]
+    parts += [f"buffers    {'rows × columns':>18}   {'this package':>12}   {'released':>12}"]
     sizes = [(one.name, f"{one.rows:,} × {one.columns:,}", one.bytes, one.released_bytes) for one in found.buffers]
     for name, shape, ours, released in [*sizes, ("together", "", found.reserved_bytes, found.released_bytes)]:
         parts.append(f"  {name:<12} {shape:>14}   {human_bytes(ours):>12}   {human_bytes(released):>12}")
-    parts += ["", "warm up"]
-    for todo in found.warm_up:
-        listed = ", ".join(f"{value:,}" for value in todo.values)
-        values = listed if len(todo.values) <= 8 else f"{len(todo.values)} of them"
-        parts.append(f"  {todo.what}: {values} ({todo.why})")
+    parts += ["", "warm up", *(f"  {one.what}: {width_list(one.values)} ({one.why})" for one in found.warm_up)]
     parts += ["", "findings" if found.findings else "findings   none"]
     for finding in found.findings:
         incident = f", incident {finding.incident}" if finding.incident else ""
         kind = f"{SIGNS[finding.severity]} {finding.severity.upper()}"
         parts += [f"  {kind}  {finding.title}  [{finding.code}{incident}]"]
         parts += [f"      {finding.why}", f"      → {finding.setting}"]
-    parts += ["", "cost of a full step"] if costs else []
+    parts += ["", "cost of a full step, with the kernels of this package"] if costs else []
     for cost in costs:
         said = cost["basis"]  # where there is no time, why
         if cost["builder_us"] is not None:
@@ -164,17 +164,17 @@ def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[dic
             steps = ", ".join(f"{name} {cost[name]:,.0f} µs" for name in MODELS)
             once = f"; made once a step {cost['once_us']:,.0f} µs" if cost["once_us"] is not None else ""
             said = f"combine {cost['combine_us']:.3g} µs a C128A layer, together {steps}{once}; {said}"
-        place = "{step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns".format(**cost)
-        parts.append(f"  {place}: {said}")
-    if line is not None:
+        parts.append(
+            "  {step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns: ".format(**cost) + said
+        )
+    if line:
         parts += ["", "command line", f"  read: {', '.join(line.sources.values()) or 'nothing'}"]
         parts += [f"  not read: {', '.join(line.not_read) or 'nothing'}", *(f"  note: {note}" for note in line.notes)]
-    return _printable("\n".join(_wrapped(part) for part in parts))
-
-
-def _wrapped(text: str) -> str:
-    indent = " " * (len(text) - len(text.lstrip()) + 2)
-    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    wrap = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
+    for at, part in enumerate(parts):
+        wrap.subsequent_indent = " " * (len(part) - len(part.lstrip()) + 2)
+        parts[at] = wrap.fill(part)
+    return _printable("\n".join(parts))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -188,24 +188,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--release", help=f"vLLM version, {RELEASES[0].name} to {RELEASES[-1].name}")
-    for name, what in (
-        ("layout", "row layout, for a builder of your own"),
-        ("policy", "width policy, for a builder of your own"),
-        ("graph", "CUDA graphs; full: a graph holds the decode attention"),
-        ("consumer", "the sparse decode kernel that reads the rows"),
-        ("model", "V4.1 and other models have no C128A layers"),
-        ("speculative_method", "how speculative tokens are drafted"),
-    ):
-        add(f"--{name.replace('_', '-')}", choices=CHOICES[name], help=what)
-    add("--max-model-len", type=human_int, metavar="TOKENS", help="as in vLLM: 1M = 1,048,576, 128k = 128,000")
-    add("--max-num-batched-tokens", type=human_int, metavar="TOKENS")
-    add("--max-num-seqs", type=int, metavar="N")
-    add("--num-speculative-tokens", type=int, metavar="K")
-    add("--block-size", type=int, metavar="TOKENS", help="tokens per KV block")
-    add("--capacity", type=int, metavar="COLUMNS", help="columns, where not sized from max-model-len")
+    for name, choices in CHOICES.items():
+        add(f"--{name.replace('_', '-')}", choices=choices, help=HELP[name])
+    for name, (least, most) in BOUNDS.items():
+        add(f"--{name.replace('_', '-')}", type=human_int, metavar="N", help=f"{least:,} to {most:,}")
     add("--warmup-widths", type=int, nargs="*", metavar="COLUMNS", help="widths that are warmed up")
     add("--batch-invariant", action="store_true", default=None, help="results independent of the batch")
-    add("--typical-len", type=human_int, default=TYPICAL_LEN, help="typical length of the step costs, tokens")
+    add("--typical-len", type=human_int, default=TYPICAL_LEN, metavar="N", help="typical length of the step costs")
     add("--serve", metavar="TEXT", help="a serve command, compose file or manifest, or - for standard input")
     add("--json", action="store_true", help="print JSON instead of text")
     add("-h", "--help", action="store_true", help="print this text")

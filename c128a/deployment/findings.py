@@ -7,7 +7,7 @@ the build: room, offsets, warm-up, and promises about the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -150,7 +150,7 @@ def findings_of(setup: Setup) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
-def width_list(widths: list[int]) -> str:
+def width_list(widths: Sequence[int]) -> str:
     """Widths in words, short whatever their number.
 
     >>> width_list([128, 256, 384]), width_list([128 * i for i in range(1, 65)])
@@ -174,23 +174,22 @@ def _stride(setup: Setup) -> Iterator[Said]:
         return
     history = "Packed rows are the layout of vLLM 0.27.1 (PR #50004), reverted in 0.28.0 (PR #51318, issue #52448)."
     narrow, wide = f"{setup.widths[0]:,}", f"{setup.capacity:,}"
-    if setup.graph == "full" and setup.decode_rows > 1:
-        why = (
-            f"A full graph replays the row stride of its capture, {wide}. In a step of {narrow} columns packed row 1 "
-            f"starts at element {narrow}, and the captured kernel reads it at {wide}: every decode row after the "
-            f"first gets stale or foreign ids. {history}"
-        )
-        graphs = f"cudagraph_mode PIECEWISE or NONE, or a captured graph for each of the {len(setup.widths)} widths"
-        setting = f"Pitched rows (vLLM 0.29.0 or later), a fixed width (0.28.0), {graphs}."
-        yield "moving-rows", "danger", why, setting
-    elif setup.graph == "full":
-        why = f"Row 0 lies at element 0 at any stride, and a step has no second decode row. {history}"
-        yield "one-row", "warning", why, "Pitched rows, before max_num_seqs or the speculative tokens grow."
-    else:
+    if setup.graph != "full":
         mode = "no graph holds" if setup.graph == "eager" else "piecewise graphs leave out"
         why = f"Here {mode} the attention kernel, so each launch takes the stride of its step. {history}"
         setting = "Keep the graph mode, or move to pitched rows and be free to choose it."
         yield "packed-outside-graphs", "warning" if setup.release else "info", why, setting
+    elif setup.decode_rows == 1:
+        why = f"Row 0 lies at element 0 at any stride, and a step has no second decode row. {history}"
+        yield "one-row", "warning", why, "Pitched rows, before max_num_seqs or the speculative tokens grow."
+    else:
+        moved = (
+            f"In a step of {narrow} columns packed row 1 starts at element {narrow}, and the kernel reads it at {wide}"
+        )
+        stale = "every decode row after the first gets stale or foreign ids"
+        why = f"A full graph replays the row stride of its capture, {wide}. {moved}: {stale}. {history}"
+        graphs = f"cudagraph_mode PIECEWISE or NONE, or a captured graph for each of the {len(setup.widths)} widths"
+        yield "moving-rows", "danger", why, f"Pitched rows (vLLM 0.29.0 or later), a fixed width (0.28.0), {graphs}."
 
 
 def _view(setup: Setup) -> Iterator[Said]:
@@ -198,14 +197,14 @@ def _view(setup: Setup) -> Iterator[Said]:
 
     On SM120 released builders hand over decode rows at full width: no gaps, but old columns in every step.
     """
-    odd = ", ".join(f"{width:,}" for width in setup.widths if width % ROW_BLOCK)
-    if odd:
-        asserts = setup.consumer == "flashmla_sm100"
-        why = f"At {odd} columns the last block of {ROW_BLOCK} ends in the next row, or past the view."
-        if asserts:
-            why = f"FlashMLA's sm100 head64 kernel asserts that {ROW_BLOCK} divides the width. Reachable here: {odd}."
+    if odd := ", ".join(f"{width:,}" for width in setup.widths if width % ROW_BLOCK):
         setting = f"A capacity that is a multiple of 128: {-(-setup.capacity // 128) * 128:,}."
-        yield "width-not-64", "danger" if asserts else "warning", why, setting
+        if setup.consumer == "flashmla_sm100":
+            why = f"FlashMLA's sm100 head64 kernel asserts that {ROW_BLOCK} divides the width. Reachable here: {odd}."
+            yield "width-not-64", "danger", why, setting
+        else:
+            why = f"At {odd} columns the last block of {ROW_BLOCK} ends in the next row, or past the view."
+            yield "width-not-64", "warning", why, setting
     if setup.layout != "pitched" or not setup.adaptive:
         return
     sm120, release = setup.consumer == "flashinfer_sm120", setup.release
@@ -231,8 +230,7 @@ def _view(setup: Setup) -> Iterator[Said]:
         setting = "Policy fixed, cudagraph_mode PIECEWISE or NONE, or a kernel that stops at lens, as FlashMLA does."
         yield "stale-columns", "warning", why, setting
     if setup.consumer == "other":
-        asked = "Does it take any row stride? Does it stop at lens? Which multiple of columns does it ask for?"
-        why = f"{asked} FlashMLA takes any stride, stops at lens, and asks for 64."
+        why = "Does it take any row stride, stop at lens, and ask for no more than a multiple of 64, as FlashMLA does?"
         yield "unknown-reader", "info", why, "Policy fixed, whatever the answers."
 
 
@@ -248,20 +246,18 @@ def _room(setup: Setup) -> Iterator[Said]:
         room = f"A capacity of {capacity:,} columns holds sequences of up to {setup.longest_sequence:,} tokens"
         why = f"{room}; max_model_len is {setup.max_model_len:,} and needs {needed:,} columns. {outcome}"
         fits = f"max_model_len {capacity * COMPRESS_RATIO:,} or less wherever the engine uses it, auto-fitted or not"
-        setting = f"{fits}; or a capacity of {capacity_width(setup.max_model_len):,}."
-        yield "capacity-too-small", "danger", why, setting
+        yield "capacity-too-small", "danger", why, f"{fits}; or a capacity of {capacity_width(setup.max_model_len):,}."
     cells, last = setup.max_num_batched_tokens * capacity, INT32_CELLS // capacity
     if setup.release and cells > INT32_CELLS:
         size = f"{setup.max_num_batched_tokens:,} rows of {capacity:,} columns are {cells:,} cells"
-        outcome = f"from cell {INT32_CELLS:,}, in row {last:,}, it writes outside the buffer"
-        why = f"{size}. The row loop counts in 32 bits: {outcome}."
+        why = f"{size}. The row loop counts in 32 bits: from row {last:,} on it writes outside the buffer."
         setting = f"max_num_batched_tokens {last:,} or less, or the stand-in of this package: its offsets have 64 bits."
         yield "large-offsets", "danger", why, setting
     if capacity != CAPACITY:
         outcome = "run over the rows after it" if capacity < CAPACITY else "end early"
         called = f"A call of build_c128a_topk_metadata without a width builds {CAPACITY:,} columns"
-        why = f"{called}; a long row of {capacity:,} would {outcome}."
-        yield "default-width", "info", why, "Pass max_compressed_tokens in calls of your own, as both builders do."
+        setting = "Pass max_compressed_tokens in calls of your own, as both builders do."
+        yield "default-width", "info", f"{called}; a long row of {capacity:,} would {outcome}.", setting
 
 
 def _warming(setup: Setup) -> Iterator[Said]:
@@ -294,10 +290,8 @@ def _batches(setup: Setup) -> Iterator[Said]:
         most, wanted = setup.decode_query_len, setup.max_num_seqs * setup.decode_query_len
         bound = f" (of {wanted:,}: max_num_batched_tokens is the bound)" if wanted > setup.decode_rows else ""
         decode = f"when its query has {most} tokens or fewer, the short last chunk of a prompt included"
-        why = (
-            f"With {setup.num_speculative_tokens} speculative tokens a request is decode {decode}, and prefill from "
-            f"{most + 1} on. A step has up to {setup.decode_rows:,} decode rows{bound}."
-        )
+        why = f"With {setup.num_speculative_tokens} speculative tokens a request is decode {decode}, and prefill from "
+        why += f"{most + 1} on. A step has up to {setup.decode_rows:,} decode rows{bound}."
         yield "decode-prefill-split", "info", why, f"Size decode buffers and graphs for {setup.decode_rows:,} rows."
     narrow = reachable_widths(setup.capacity)[0]
     needless = setup.consumer.startswith("flashmla") and not setup.batch_invariant and narrow < setup.capacity

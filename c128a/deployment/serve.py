@@ -31,12 +31,10 @@ LIMIT = 65_536  # bytes of a paste: more than any command, and read at once
 NODES = 20_000  # parts of a document; an alias in YAML can stand for many
 
 SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-# A graph matters here when it holds the decode attention: vLLM's modes and levels, by what they do to a decode step.
-FULL = ("FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE")
-MODES: dict[str, dict[str, Graph]] = {
-    "cudagraph_mode =": {"NONE": "eager", "PIECEWISE": "piecewise", **dict.fromkeys(FULL, "full")},
-    "-O": {"0": "eager", "1": "piecewise", "2": "full", "3": "full"},
-}
+# vLLM's modes and levels, by what graphs they make of a decode step.
+MODES: dict[str, Graph] = {"NONE": "eager", "PIECEWISE": "piecewise", "FULL": "full"}
+MODES |= {"FULL_DECODE_ONLY": "full", "FULL_AND_PIECEWISE": "full"}
+LEVELS: dict[str, Graph] = {"0": "eager", "1": "piecewise", "2": "full", "3": "full"}
 
 NUMBERS = {
     "--max-model-len": "max_model_len",
@@ -54,27 +52,19 @@ OBJECTS = {
 }
 SHARDED = ("--decode-context-parallel-size", "--prefill-context-parallel-size")
 FILES = ("--config", "--env-file", "--env-from", "--extends", "--include")
+CODE = ("--worker-cls", "--worker-extension-cls", "--scheduler-cls", "--model-class-overrides", "--additional-config")
 # Options, and keys of documents, that can change the verdict and are not followed; of SHARDED a value of 1 cannot.
 FOREIGN = {
     **dict.fromkeys(FILES, "a file of options that is not here"),
     **dict.fromkeys(("--hf-overrides", "--hf-config-path"), "it changes the model's configuration"),
-    **dict.fromkeys(("--worker-cls", "--worker-extension-cls", "--scheduler-cls"), "it names other code than vLLM's"),
-    **dict.fromkeys(("--model-class-overrides", "--additional-config"), "it is for other code than vLLM's"),
+    **dict.fromkeys(CODE, "it is for other code than vLLM's"),
     "--disable-sliding-window": "it bounds the model length",
     **dict.fromkeys(SHARDED, "the rows of a rank of a sharded context are not described here"),
 }
 SPECULATION = {"--spec-tokens": "num_speculative_tokens", "--spec-method": "method", "--spec-model": "model"}
 FLAGS_READ = ("--enforce-eager", "--no-enforce-eager", "--enable-chunked-prefill", "--no-enable-chunked-prefill")
-READ = {
-    *NUMBERS,
-    *OBJECTS,
-    *FOREIGN,
-    *SPECULATION,
-    *FLAGS_READ,
-    "--model",
-    "--optimization-level",
-    "--attention-backend",
-}
+WORDS_READ = ("--model", "--optimization-level", "--attention-backend")
+READ = {*NUMBERS, *OBJECTS, *FOREIGN, *SPECULATION, *FLAGS_READ, *WORDS_READ}
 ALIASES = {"-sc": "--speculative-config", "-cc": "--compilation-config", "-ac": "--attention-config",
            "-O": "--optimization-level", "-dcp": SHARDED[0], "-pcp": SHARDED[1], "-tp": "--tensor-parallel-size",
            "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}  # fmt: skip
@@ -112,7 +102,7 @@ VARIABLES = {
     "VLLM_USE_V2_MODEL_RUNNER": "the older model runner splits decode from prefill in another way",
     "VLLM_USE_BREAKABLE_CUDAGRAPH": "what its graphs hold is not described here",
     "VLLM_ATTENTION_BACKEND": "it may choose another kernel",
-    "VLLM_PLUGINS": "it names other code than vLLM's",
+    "VLLM_PLUGINS": "it is for other code than vLLM's",
     "C128A_VLLM": "the stand-in takes the builder's place; check it by its layout and policy",
 }
 # These names wherever they stand in a word; common words only as options.
@@ -125,6 +115,7 @@ ASSIGNED = re.compile(r"(?:--env=|-e=?(?=[A-Z_]))?([A-Za-z_]\w{0,99})=(.*)", re.
 NAMED_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 PROGRAM = re.compile(r"(^|[/=])vllm$")
 MODULE = re.compile(r"\bvllm[./]entrypoints[./](openai[./]api_server|cli[./]main)(\.py)?$")
+COMMAND = re.compile(r"\bvllm\s+serve\s|\bvllm\.entrypoints\.\S+\s")  # a whole serve command in one word
 VERSION = re.compile(r"\bvllm(?:-openai:v?|==|@)(\d+\.\d+\.\d+)")
 # Keys of a document under which nothing is served.
 ASIDE = ("healthcheck", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "labels", "annotations",
@@ -198,18 +189,13 @@ def _shell_parts(text: str, *, document: bool = False, depth: int = 0) -> Parts:
         for word in lexer:
             if word and not word.strip(";&|()\n"):
                 parts.append([])
-            elif depth < 3 and _is_command(word):
+            elif depth < 3 and COMMAND.search(word):
                 parts += [*_shell_parts(word, document=document, depth=depth + 1), []]
             else:
                 parts[-1].append(word)
     except ValueError as error:
         raise ValueError(f"the command line cannot be split into words: {str(error).lower()}") from None
     return parts
-
-
-def _is_command(word: str) -> bool:
-    """Whether a word is a whole serve command."""
-    return re.search(r"\bvllm\s+serve\s|\bvllm\.entrypoints\.\S+\s", word) is not None
 
 
 def _document_parts(text: str) -> Parts | None:
@@ -263,7 +249,7 @@ def _option_of(key: str) -> str:
 def _scalar_parts(value: str, key: str, listed: bool) -> Parts:
     """The words of a string in a document, and the commands in it: an item of a list is one word, the rest is none."""
     option = _option_of(key)
-    if not _is_command(value):
+    if not COMMAND.search(value):
         if listed and not re.match(r"-\S+\s", value):
             return [[value]]
         if option and value.lower() in ("true", "false") and "." not in option:
@@ -483,13 +469,14 @@ class _Reader:
     def put(self, argument: str, value: Any, words: str) -> None:
         self.values[argument], self.sources[argument] = value, words
 
+    def value(self, name: str) -> str:
+        return (name in self.options and self.options[name].value) or ""
+
     def settle_model(self) -> None:
-        given = self.options.get("--model")
-        names = [*self.names, (given and given.value) or ""]
         for model, pattern in MODEL_NAMES.items():  # where two names disagree, the one that could be in danger
-            if found := next(filter(None, (re.search(pattern, name, re.I) for name in names)), None):
-                self.put("model", model, found[0])
-                return
+            for name in (*self.names, self.value("--model")):
+                if found := re.search(pattern, name, re.I):
+                    return self.put("model", model, found[0])
         self.notes.append("The name of the model says nothing here: it is taken for a DeepSeek-V4.")
 
     def settle_numbers(self) -> None:
@@ -517,7 +504,7 @@ class _Reader:
         keys = {full.removeprefix(prefix): one.value for full, one in self.options.items() if full.startswith(prefix)}
         config: Any = {key: _parsed(text or "") for key, text in keys.items()}
         if not keys and name in self.options:  # vLLM lets the keys replace the object
-            config = _parsed(self.options[name].value or "")
+            config = _parsed(self.value(name))
         if isinstance(config, str) and _variable(config):
             self.unread[name] = "it is a variable, or holds one"
             return {}
@@ -535,7 +522,7 @@ class _Reader:
 
     def settle_speculation(self) -> None:
         config = self.object("--speculative-config", *SPECULATION.values(), "enable_adaptive_verification")
-        given = {key: self.options[name].value for name, key in SPECULATION.items() if name in self.options}
+        given = {key: self.value(name) for name, key in SPECULATION.items() if name in self.options}
         config |= given
         if not config:
             return
@@ -555,23 +542,23 @@ class _Reader:
             self.notes.append("Adaptive verification: the host's request boundaries are right in their total only.")
 
     def settle_graph(self) -> None:
-        words, value = "cudagraph_mode =", self.object("--compilation-config", "cudagraph_mode").get("cudagraph_mode")
+        words, known = "cudagraph_mode", MODES
+        value = self.object("--compilation-config", words).get(words)
         if value is None and "--optimization-level" in self.options:  # the level only sets what was not said
-            words, value = "-O", self.options["--optimization-level"].value or ""
-        eager, known = self.options.get("--enforce-eager"), MODES[words]
+            words, known, value = "-O", LEVELS, self.value("--optimization-level")
+        mode, eager = str(value).upper(), self.options.get("--enforce-eager")
         if eager and "no" not in eager.typed:
             self.put("graph", "eager", eager.typed)
-        elif value is not None and _variable(str(value)):
+        elif _variable(mode):
             self.unread["graph"] = "the mode of the graphs is a variable"
-        elif value is not None and str(value).upper() not in known:
-            raise ValueError(f"{words.split()[0]} has another value than {', '.join(known)}")
+        elif value is not None and mode not in known:
+            raise ValueError(f"{words} has another value than {', '.join(known)}")
         elif value is not None:
-            self.put("graph", known[str(value).upper()], f"{words} {value}")
+            self.put("graph", known[mode], f"{words} {value}")
 
     def settle_backend(self) -> None:
         config = self.object("--attention-config", "backend")
-        given = self.options.get("--attention-backend")
-        backend = str(given.value if given else config.get("backend", "auto")).upper()
+        backend = (self.value("--attention-backend") or str(config.get("backend", "auto"))).upper()
         if backend == "FLASHMLA_SPARSE_DSV4":
             self.put("consumer", "flashmla_sm90", f"--attention-backend {backend}")
         elif backend == "FLASHINFER_MLA_SPARSE_DSV4":
