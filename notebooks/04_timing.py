@@ -28,7 +28,7 @@ with app.setup:
 
     from c128a.bench import live, profile, records
     from c128a.bench.cases import LENGTHS
-    from c128a.case import CAPACITY, COMPRESS_RATIO, MAX_MODEL_LEN, PRESETS, Case
+    from c128a.case import CAPACITY, COMPRESS_RATIO, MAX_MODEL_LEN, Case
     from c128a.layout import human_bytes
     from c128a.show import forms, page, theme
     from c128a.width import active_topk_width, loop_trips
@@ -55,6 +55,8 @@ with app.setup:
     NAMES = {"row_loop_fixed": FIXED, "row_loop_adaptive": LOOP, "tiled": TILES, "fill": FILL, "empty": EMPTY}
     NAMES |= {"tiled_serial": "tiles, no overlap", "tiled_fixed": "tiles, fixed width", "loads": "its loads alone"}
     NAMES |= dict(zip(("reference_fixed", "reference_adaptive", "reference_fill"), ON_CPU, strict=True))
+    FIELDS = page.shared_fields() | {"batch": page.Choice("p8192", tuple(BATCHES)), "budget": page.Integer(10, 1, 60)}
+    FIELDS |= {"cache": page.Choice("warm", ("warm", "cold"))}
     LOG_US = forms.Axis("microseconds", log=10)
     LOG_BYTES = forms.Axis("bytes of the rows", log=2, unit="bytes", grid=False)
 
@@ -134,44 +136,34 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    fields = page.shared_fields() | {"batch": page.Choice("p8192", tuple(BATCHES)), "budget": page.Integer(10, 1, 60)}
-    fields |= {"cache": page.Choice("warm", ("warm", "cold"))}
+    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
 
-    def _read(params):
-        """The settings of an address; the preset of one long request chooses the batch that it is about."""
-        values, notes = page.read(params, fields)
-        if values["preset"] == "one_long" and "batch" not in params:
-            values["batch"] = "one_long"
-        return values, notes
+    def choose(preset):
+        settings.choose(preset)
+        if preset == "one_long":
+            settings.put({"batch": "one_long"})  # that it is about
 
-    opened, problems = _read(page.address())
-    # `start` is what the controls open with: the address, then each preset. The other three keep a slider and a number
-    # in step without either rebuilding itself under the user's fingers.
-    get_start, set_start = mo.state(opened)
-    get_seq, set_seq = mo.state(opened["seq"])
-    get_slid, set_slid = mo.state(opened["seq"])
-    get_typed, set_typed = mo.state(opened["seq"])
-
-    def _choose(name):
-        values, _ = _read({"preset": name})
-        set_start(values)
-        for move in (set_seq, set_slid, set_typed):
-            move(values["seq"])
-
-    preset = page.preset_menu(opened["preset"], _choose)
-    return get_seq, get_slid, get_start, get_typed, opened, preset, problems, set_seq, set_slid, set_typed
+    if settings.values["preset"] == "one_long" and "batch" not in page.address():
+        settings.put({"batch": "one_long"})
+    return choose, get_notes, get_preset, get_seq, get_slid, get_start, get_typed, settings
 
 
 @app.cell(hide_code=True)
-def _(get_typed, set_seq, set_slid):
-    slider = page.token_slider(get_typed(), lambda value: (set_slid(value), set_seq(value)))
+def _(get_typed, settings):
+    slider = page.token_slider(get_typed(), settings.slide)
     return (slider,)
 
 
 @app.cell(hide_code=True)
-def _(get_slid, set_seq, set_typed):
-    number = page.token_input(get_slid(), lambda value: (set_typed(value), set_seq(value)))
+def _(get_slid, settings):
+    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
     return (number,)
+
+
+@app.cell(hide_code=True)
+def _(choose, get_preset):
+    preset = page.preset_menu(get_preset(), choose)
+    return (preset,)
 
 
 @app.cell(hide_code=True)
@@ -195,10 +187,10 @@ def _(batch_ui, cache_ui, get_seq, packed):
 
 
 @app.cell(hide_code=True)
-def _(at, batch, cache, fewer, fixed, get_start, loop, narrower, preset, problems, request, seq, tiled, title, width):
-    values = get_start() | {"preset": preset.value, "seq": seq, "batch": batch, "cache": cache}
+def _(at, batch, cache, fewer, fixed, loop, narrower, preset, request, seq, settings, tiled, title, width):
+    values = settings.values | {"preset": preset.value, "seq": seq, "batch": batch, "cache": cache}
     values["budget"] = request.value["budget"] or values["budget"]
-    page.remember(values)
+    settings.values |= values
 
     _nearest = "the same width" if loop.width == width else f"{loop.width:,} columns"
     _nearest = f" (the nearest recorded run is at {at:,} tokens, {_nearest})" if at != seq else ""
@@ -214,12 +206,18 @@ def _(at, batch, cache, fewer, fixed, get_start, loop, narrower, preset, problem
         _settings = f"Model length {values['model_len']:,}, compress ratio {values['ratio']}, policy {values['policy']}"
         _said.append(f"{_settings}: the runs were made at 1,048,576, 128, and fixed and power-of-two widths.")
     _header = page.header("04_timing", "What does it cost?", tight(_lead), values)
-    page.stack(_header, page.notes(problems), page.notes(_said, kind="neutral"))
+    page.stack(_header, page.notes(settings.problems), page.notes(_said, kind="neutral"))
     return (values,)
 
 
 @app.cell(hide_code=True)
-def _(batch_ui, cache_ui, number, preset, slider):
+def _(values):
+    page.remember(values)
+    return
+
+
+@app.cell(hide_code=True)
+def _(batch_ui, cache_ui, get_notes, number, preset, slider):
     _text = mo.md("""
     **What you need to know.** C128A keeps one *compressed entry* for 128 tokens. Before a step, a *builder* kernel
     writes an *index row* for each query: the entries that it may read. The row's cells are its *columns*; their number
@@ -227,9 +225,8 @@ def _(batch_ui, cache_ui, number, preset, slider):
     *adaptive* width follows the longest sequence of the step. The builder comes in two forms. The *row loop* gives
     each row to one program, which writes 1,024 columns a *trip*. *Tiles* cut all rows into blocks of rows and columns.
     """)
-    _why = PRESETS[preset.value].why if preset.value in PRESETS else ""
-    _length = mo.hstack([slider, number], widths=[4, 1], align="end", gap=1.5)
-    page.stack(_text, page.panel(_length, [batch_ui, cache_ui, preset, mo.md(_why)]))
+    _length = mo.hstack([slider, number], widths=[4, 1.4], align="end", gap=1.5)
+    page.stack(_text, page.panel(_length, [batch_ui, cache_ui, preset], page.told(get_notes(), preset.value)))
     return
 
 
@@ -326,9 +323,7 @@ def _(at, cell, fixed, loop, mine, tiled):
         _said = f"One trip takes {_first.time} µs at {_first.width:,} columns and {_last.time} µs at {_last.width:,}: "
         _said += f"{_grows}. Eight trips take {fixed.time} µs, {times(fixed, _last)} × the wider one."
     _told = f"To fill the {human_bytes(loop.bytes)} of these rows takes {cell.loc['fill'].time} µs. The row loop takes "
-    _told += (
-        f"{loop.over:.2f} × that fill, the tiles {tiled.over:.2f} ×. An empty kernel takes {cell.loc['empty'].time} µs."
-    )
+    _told += f"{loop.over:.2f} × that fill, the tiles {tiled.over:.2f} ×; an empty kernel, {cell.loc['empty'].time} µs."
     page.stack(_text, page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said))))
     return
 
@@ -387,10 +382,8 @@ def _(at, batch, cache, packed):
     _said = f"Tiles take {_tiles['over'].min():.2f} to {_tiles['over'].max():.2f} × the scaled fill: with {cache} L2 "
     _said += f"{len(_tiles) - len(_missed)} of {len(_tiles)} cells meet the goal."
     _said += f" In {_loads} of the others the loads alone take longer than the fill." if _loads else ""
-    _told = (
-        f"Over {len(_gains)} recorded cells ({cache} L2) tiles take {_mean:.2f} × less time than the row loop in the "
-    )
-    _told += f"geometric mean. Least is {_least.ratio:.2f} ×, for {_least.title} at {_least.length} tokens."
+    _told = f"Over {len(_gains)} recorded cells ({cache} L2) tiles take {_mean:.2f} × less time than the row loop in "
+    _told += f"the geometric mean. Least is {_least.ratio:.2f} ×, for {_least.title} at {_least.length} tokens."
     page.stack(_text, page.columns(page.stack(_gain_picture, say(_told)), page.stack(_fill_picture, say(_said))))
     return
 
@@ -600,14 +593,15 @@ def _():
 
 
 @app.cell(hide_code=True)
-def _(opened):
-    _key = "d256" if opened["batch"] == "p8192" and not live.on_gpu() else opened["batch"]
+def _(settings):
+    _opened = dict(settings.values)
+    _key = "d256" if _opened["batch"] == "p8192" and not live.on_gpu() else _opened["batch"]
     _lengths = {0: "the four recorded lengths"}
-    _lengths |= {length: f"{length:,} tokens" for length in sorted({*LENGTHS, max(1, opened["seq"])})}
+    _lengths |= {length: f"{length:,} tokens" for length in sorted({*LENGTHS, max(1, _opened["seq"])})}
     request = mo.md("{batch} {length} {budget}").batch(
         batch=page.menu("Batch to time", TITLES, _key),
         length=page.menu("at", _lengths, 0),
-        budget=mo.ui.number(1, 60, step=1, value=opened["budget"], label="Seconds at most"),
+        budget=mo.ui.number(1, 60, step=1, value=_opened["budget"], label="Seconds at most"),
     )
 
     # A button whose value is the request at the moment it is pressed: a form says nothing when the same values are
