@@ -1,10 +1,11 @@
 """The combined rows of a step, made by its first C128A layer and handed to the others. Importing this needs no torch.
 
-None of the combine's inputs depends on the layer. A step is told by the metadata object that the engine builds for it,
-one for each micro-batch: buffers keep their addresses from step to step, so an address tells nothing. Rows are kept
-beside the object and die with it. They lie in memory of their own, since other layers overwrite the workspace that a
-layer offers: up to 273 MB a step of 8192 tokens at a width of 8320. Where the engine's plan is in reach, one launch
-makes the rows of all chunks, else each chunk has its own. What does not fit raises; the released function does it then.
+None of the combine's inputs depends on the layer. A step is told by two objects: the metadata that the engine builds
+for it, one for each micro-batch, and the context of its forward pass, since a draft model can get the metadata of the
+target. Buffers keep their addresses from step to step, so an address tells nothing. Rows are kept beside the two and
+die with either. They lie in memory of their own, since other layers overwrite the workspace that a layer offers: up to
+273 MB a step of 8192 tokens at a width of 8320. Where the engine's plan is in reach, one launch makes the rows of all
+chunks, else each chunk has its own. What does not fit raises; the released function does it then.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ class Call(NamedTuple):
 class StepRows:
     """The rows of all steps in flight.
 
-    metadata gives the metadata objects of the running forward pass by layer; plan gives the chunks of such an object,
-    each as (start, end, compressed rows, workspace rows).
+    context gives that of the running forward pass, with its metadata objects by layer; plan gives the chunks of such an
+    object, each as (start, end, compressed rows, workspace rows).
     """
 
-    def __init__(self, metadata: Callable[[], object], plan: Callable[[Any], Iterable[Iterable[int]]]) -> None:
-        self._metadata, self._plan = metadata, plan
-        self._kept: dict[int, dict[Call, Rows] | None] = {}  # by the id of a living object; None: no memory for it
+    def __init__(self, context: Callable[[], Any], plan: Callable[[Any], Iterable[Iterable[int]]]) -> None:
+        self._context, self._plan = context, plan
+        self._kept: dict[tuple[int, int], dict[Call, Rows] | None] = {}  # by ids of living objects; None: no memory
         self._said: set[str] = set()
 
     def say(self, reason: str) -> None:
@@ -96,11 +97,11 @@ class StepRows:
             if torch.cuda.is_current_stream_capturing():
                 raise DoesNotFitError("a CUDA graph is being captured")
             stream = torch.cuda.current_stream().cuda_stream
-        metadata = self._metadata()
-        if not isinstance(metadata, Mapping):
+        context = self._context()
+        if not isinstance(context.attn_metadata, Mapping):
             raise DoesNotFitError("the forward context has no metadata by layer")
         lengths = query_start_loc, seq_lens, gather_lens
-        step, start = find_step(metadata.values(), lengths)
+        step, start = find_step(context.attn_metadata.values(), lengths)
         visible: Visible = None
         visible_from = None
         if left_visible is not None and right_visible is not None and max_image_tokens > 0:
@@ -112,17 +113,19 @@ class StepRows:
         state = (stream, *[0 if t.is_inference() else t._version for t in (*lengths, *(visible or ()))])
         call = Call(chunk, topk_indices.shape[0], topk, window_size, max_image_tokens, visible_from, state)
 
-        if id(step) not in self._kept:
-            weakref.finalize(step, self._kept.pop, id(step)).atexit = False  # before another object can get the id
-            self._kept[id(step)] = {}
-        kept = self._kept[id(step)]
+        key = id(context), id(step)
+        if key not in self._kept:
+            for owner in (context, step):  # gone before another object can get the id
+                weakref.finalize(owner, self._kept.pop, key, None).atexit = False
+            self._kept[key] = {}
+        kept = self._kept[key]
         if kept is None:
             raise DoesNotFitError("there is no memory for the rows of this step")
         if call not in kept:
             try:
                 kept.update(self._make(step, call, lengths, visible))
             except torch.OutOfMemoryError:
-                self._kept[id(step)] = None  # trying again in every layer would empty the allocator's cache each time
+                self._kept[key] = None  # trying again in every layer would empty the allocator's cache each time
                 raise
         return kept[call]
 

@@ -232,7 +232,7 @@ def _install_combine() -> str:
         layer = import_module("vllm.models.deepseek_v4.attention").DeepseekV4Attention
         return step.get_prefill_chunk_plan(compress_ratio=RATIO, prefill_chunk_size=layer.PREFILL_CHUNK_SIZE)
 
-    rows = StepRows(lambda: import_module("vllm.forward_context").get_forward_context().attn_metadata, plan)
+    rows = StepRows(lambda: import_module("vllm.forward_context").get_forward_context(), plan)
 
     @functools.wraps(released)
     def stand_in(*args: Any, **kwargs: Any) -> Any:

@@ -39,7 +39,7 @@ def combine_topk_swa_indices(
 MODULES = {
     OPS: COMBINE,
     LAYER: f"from {OPS} import combine_topk_swa_indices as combine",
-    CONTEXT: "from types import SimpleNamespace\ncontext = SimpleNamespace()\nget_forward_context = lambda: context",
+    CONTEXT: "class Context: pass\n\ncontext = Context()\nget_forward_context = lambda: context",
     ATTENTION: "class DeepseekV4Attention:\n    PREFILL_CHUNK_SIZE = 1",
 }
 
@@ -213,8 +213,9 @@ def test_the_same_buffers_with_other_lengths_are_another_step_and_a_copy_of_the_
 
 def test_rows_die_with_their_step_and_an_id_used_again_is_another_step(monkeypatch):
     monkeypatch.setattr(step_rows, "make_rows", lambda *_: (poisoned(5, 8), poisoned(5)))
-    rows = step_rows.StepRows(lambda: layers, lambda step: step.get_prefill_chunk_plan(128, 1))
+    rows = step_rows.StepRows(lambda: context, lambda step: step.get_prefill_chunk_plan(128, 1))
     engine, layers, seen = Engine(), {}, set()
+    context = Metadata(attn_metadata=layers)
     for seed in range(30):
         step = layers["one"] = engine.step(seed, 5)
         got = [rows.combine(*args) for args, _ in [*of_layer(step)] * 2]
@@ -225,6 +226,15 @@ def test_rows_die_with_their_step_and_an_id_used_again_is_another_step(monkeypat
         gc.collect(0)
         assert not rows._kept
     assert len(seen) < 30
+
+
+def test_a_later_forward_pass_with_the_same_metadata_makes_its_own_rows(model):
+    step, forward = Engine().step(4, 5, 17), model.load(CONTEXT)
+    assert_released(model, step)
+    step.prefill_seq_lens.data += 200  # in place, and torch does not count it, as when a kernel writes
+    forward.context = forward.Context()
+    assert_released(model, step)
+    assert len(model.launches) == 2
 
 
 @pytest.mark.parametrize(
