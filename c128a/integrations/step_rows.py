@@ -49,8 +49,8 @@ class Call(NamedTuple):
 class StepRows:
     """The rows of all steps in flight.
 
-    context gives that of the running forward pass, with its metadata objects by layer; plan gives the chunks of such an
-    object, each as (start, end, compressed rows, workspace rows).
+    context gives the context of the running forward pass; plan gives the chunks of a metadata object, each as (start,
+    end, compressed rows, workspace rows).
     """
 
     def __init__(self, context: Callable[[], Any], plan: Callable[[Any], Iterable[Iterable[int]]]) -> None:
@@ -102,8 +102,7 @@ class StepRows:
             raise DoesNotFitError("the forward context has no metadata by layer")
         lengths = query_start_loc, seq_lens, gather_lens
         step, start = find_step(context.attn_metadata.values(), lengths)
-        visible: Visible = None
-        visible_from = None
+        visible, visible_from = None, None
         if left_visible is not None and right_visible is not None and max_image_tokens > 0:
             visible = left_visible, right_visible
             visible_from = place(left_visible, step.prefill_left_visible)
@@ -164,10 +163,7 @@ class StepRows:
 
 
 def find_step(metadata: Iterable[Any], lengths: Lengths) -> tuple[Any, int]:
-    """The one metadata object whose memory holds these slices, and the prefill request at which they start.
-
-    Raises DoesNotFitError where no object or several do.
-    """
+    """The one metadata object whose memory holds these slices, and the prefill request at which they start."""
     starts, seq_lens, gather_lens = lengths
     found = []
     for step in {id(step): step for step in metadata}.values():

@@ -8,14 +8,13 @@ Then it waits until the engine imports the module of the builder. By hand it is 
 
 Rows lie as the installed release lays them: packed in 0.27, pitched from 0.29 on, at full width in 0.26 and 0.28 and
 for decode on SM120. `install(layout="pitched")` keeps the rows of 0.27 in place under a captured graph, for readers
-that take the row stride from the tensor, as FlashMLA does. `combine_topk_swa_indices` runs in every layer and chunk;
-its stand-in makes the rows of a step once for all C128A layers (`step_rows`). Where a call does not fit (another ratio,
-a captured graph, …), the released one does it, and a log line says why once. All that the stand-ins launch is compiled
-when the engine makes its builder, before it serves.
+that take the row stride from the tensor, as FlashMLA does. The combine runs in every layer and chunk; its stand-in
+makes the rows of a step once (`step_rows`), and leaves calls that do not fit to the released one, with a line in the
+log. All that the stand-ins launch is compiled when the engine makes its builder, before it serves.
 
-A function is replaced in its module and in every module that has imported it by name. What holds it elsewhere (a
-default argument, a closure, an attribute of an object) keeps the released one. Importing this needs neither vLLM nor
-torch; kernels are imported in the worker process, so that a plugin loaded before a fork touches no GPU.
+A function is replaced in its module and in every module that has imported it by name, not where a default argument, a
+closure or an object holds it. Importing this needs neither vLLM nor torch; kernels are imported in the worker process,
+so that a plugin loaded before a fork touches no GPU.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.machinery import ModuleSpec
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
@@ -43,7 +41,6 @@ MODULE = "vllm.models.deepseek_v4.sparse_mla"
 FUNCTION = "build_c128a_topk_metadata"
 COMBINE_MODULE = "vllm.models.deepseek_v4.common.ops.cache_utils"
 COMBINE = "combine_topk_swa_indices"
-SWITCH = "C128A_VLLM"  # environment variable; "1" turns the plugin on
 
 # Every release from 0.26.0 to 0.34.0 has these parameters, and this `kernel_digest`.
 NAMES = (
@@ -63,7 +60,7 @@ class RefusedError(RuntimeError):
 class _OnImport(importlib.abc.MetaPathFinder):
     """Install as soon as the module of the builder has run, before anyone can take a function from it."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != MODULE:
             return None
         sys.meta_path.remove(self)
@@ -85,27 +82,25 @@ class _OnImport(importlib.abc.MetaPathFinder):
 
 
 def register() -> None:
-    """The entry point that vLLM calls in each of its processes: install where C128A_VLLM=1 asks for it, in time.
+    """Install where C128A_VLLM=1 asks for it, once the builder is imported; vLLM calls this in each of its processes.
 
-    The import of the builder's module raises RefusedError where the stand-in does not fit: an engine must not run on
-    something else than it was told to.
+    Where it does not fit, that import raises RefusedError: no engine runs on something else than it was told to.
     """
-    if os.environ.get(SWITCH) != "1":
-        return
-    if MODULE in sys.modules:
+    asked = os.environ.get("C128A_VLLM") == "1"
+    if asked and MODULE in sys.modules:
         install()
-    elif not any(isinstance(finder, _OnImport) for finder in sys.meta_path):
+    elif asked and not any(isinstance(finder, _OnImport) for finder in sys.meta_path):
         sys.meta_path.insert(0, _OnImport())
 
 
 def install(*, layout: Layout | None = None) -> str:
     """Replace vLLM's functions by this package's and say in one line what was done. A second call changes nothing.
 
-    layout: None takes the one of the installed release.
+    layout: None takes the one of the installed release. An unknown release is taken where all fits, and the line says
+    so. The combine stays where it does not fit.
 
     Raises RefusedError, with the reason, where vLLM cannot be imported or does not run on CUDA, and where the builder's
-    function is not there, or has another signature, kernel or views than in the releases that were read. A release that
-    is unknown is taken where all of these fit, and the line says so. The combine stays where it does not fit.
+    function is not there, or has another signature, kernel or views than in the releases that were read.
     """
     if layout is not None and layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
@@ -159,8 +154,8 @@ def kernel_digest(source: str) -> str:
 def _check(released: Callable[..., Any], digest: str, version: str) -> tuple[Layout, bool]:
     """Raise RefusedError unless the function of the builder is one that is known.
 
-    Returns the layout of its rows, and whether decode rows have all columns of their buffer whatever the width. Both
-    are seen in the views that it gives for no tokens, for which it launches nothing.
+    Returns the layout of its rows, and whether decode rows have all columns whatever the width: both are seen in the
+    views that it gives for no tokens, for which it launches nothing.
     """
     found, ours = _parameters(released), [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in NAMES]
     ours[-1] = ours[-1].replace(default=8192)
@@ -247,12 +242,12 @@ def _install_combine() -> str:
 
 def _replace(released: Callable[..., Any], stand_in: Callable[..., Any]) -> int:
     """Put the stand-in wherever a module names the released function; returns at how many places."""
-    before = len(_places)
-    for module in [known for known in list(sys.modules.values()) if isinstance(known, ModuleType)]:
-        _places.extend((module, name, released) for name, value in list(vars(module).items()) if value is released)
-    for owner, name, _ in _places[before:]:
-        setattr(owner, name, stand_in)
-    return len(_places) - before
+    modules = [known for known in list(sys.modules.values()) if isinstance(known, ModuleType)]
+    places = [(module, name) for module in modules for name, value in list(vars(module).items()) if value is released]
+    for module, name in places:
+        setattr(module, name, stand_in)
+        _places.append((module, name, released))
+    return len(places)
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:

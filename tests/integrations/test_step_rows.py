@@ -232,9 +232,9 @@ def test_a_later_forward_pass_with_the_same_metadata_makes_its_own_rows(model):
     step, forward = Engine().step(4, 5, 17), model.load(CONTEXT)
     assert_released(model, step)
     step.prefill_seq_lens.data += 200  # in place, and torch does not count it, as when a kernel writes
-    forward.context = forward.Context()
+    before, forward.context = forward.context, forward.Context()
     assert_released(model, step)
-    assert len(model.launches) == 2
+    assert len(model.launches) == 2 and before.attn_metadata == forward.context.attn_metadata
 
 
 @pytest.mark.parametrize(
