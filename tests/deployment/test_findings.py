@@ -1,8 +1,6 @@
 """What `check` must find, incident by incident, and what it must leave alone."""
 
-import dataclasses
 import shlex
-import time
 
 import pytest
 from hypothesis import given
@@ -27,8 +25,6 @@ FINDINGS = [
     # captured at 1,048,576 tokens: stride 8192; the narrowest step: 128 columns, so row 1 lies at element 128
     ({**PACKED, "graph": "full"}, "moving-rows", "danger", "8,192", "element 128"),
     (of("0.27.1"), "moving-rows", "danger", "0.27.1", "#50004", "#51318", "#52448", "0.28.0"),
-    ({**PACKED, "policy": "fixed"}, "moving-rows", None),
-    ({**PACKED, "max_model_len": 16_384}, "moving-rows", None),  # capacity 128: one width
     (of("0.27.1", max_num_seqs=1), "one-row", "warning", "element 0", "0.28.0"),
     (of("0.27.1", max_num_seqs=1, num_speculative_tokens=3), "moving-rows", "danger"),
     (of("0.27.1", graph="eager"), "packed-outside-graphs", "warning", "0.27.1", "#50004", "#51318", "#52448"),
@@ -44,13 +40,11 @@ FINDINGS = [
     (of("0.30.0"), "compiles-while-serving", "info", "compiles 1 ", "1 after other", "1 after odd", "2 after"),
     (OURS, "compiles-while-serving", None),
     (of("0.30.0", max_model_len=65_536), "default-width", "info"),
-    (of("0.30.0", max_model_len=1_048_576), "default-width", None),
     (of("0.30.0", max_model_len=2_097_152), "default-width", "info"),
     # 512 × 6 rows
     (of("0.30.0", num_speculative_tokens=5), "decode-prefill-split", "info", "6 tokens", "from 7 on", "3,072"),
     (of("0.30.0"), "decode-prefill-split", None),
     ({**OURS, **SM120, "max_num_seqs": 65, "graph": "eager"}, "rows-not-contiguous", "danger", "65"),
-    ({**OURS, **SM120, "max_num_seqs": 64, "graph": "eager"}, "rows-not-contiguous", None),
     ({**OURS, **SM120, "max_num_seqs": 64, "graph": "eager"}, "stale-columns", None),
     ({**OURS, **SM120, "max_num_seqs": 64, "graph": "full"}, "stale-columns", "danger"),
     (of("0.30.0", consumer="other"), "stale-columns", "warning"),
@@ -60,16 +54,11 @@ FINDINGS = [
     # 262,144 rows × 8192 columns = 2^31 cells: the last one is still addressable
     (of("0.30.0", max_num_batched_tokens=262_144), "large-offsets", None),
     (of("0.30.0", max_num_batched_tokens=262_145), "large-offsets", "danger", "row 262,144"),
-    ({**OURS, "max_num_batched_tokens": 262_145}, "large-offsets", None),
     (of("0.30.0", **SHORT, warmup_widths=[128, 256, 512]), "uncovered-widths", "warning", "up: 384.", "128, 256, 384"),
     (of("0.30.0", **SHORT, warmup_widths=[384, 256, 128]), "uncovered-widths", None),
-    (of("0.30.0", max_model_len=33_792), "capacity-not-power-of-two", "info", "384"),
-    (of("0.30.0"), "capacity-not-power-of-two", None),
     (of("0.30.0", batch_invariant=True), "depends-on-the-batch", "warning"),
     (of("0.28.0", batch_invariant=True), "depends-on-the-batch", None),
-    (of("0.28.0", **SM120), "stale-columns", None),  # rows without gaps
     (of("0.29.0", max_model_len=16_384, **SM120), "stale-columns", None),
-    ({**PACKED, **SM120, "graph": "eager"}, "stale-columns", None),
     (of("0.27.1", model="V4.1"), "no-c128a-layers", "info", "DeepSeek-V4.1"),
     (of("0.27.1", model="other"), "no-c128a-layers", "info", "This model"),
 ]
@@ -93,22 +82,16 @@ def test_what_is_found_and_what_is_left_alone(settings, code, severity, said):
         assert all(words in finding.why + finding.setting for words in said)
 
 
-@pytest.mark.parametrize("release", ["0.26.0", "0.28.0", "0.29.0", "0.30.0", "0.34.0"])
-@pytest.mark.parametrize("consumer", ["flashmla_sm90", "flashmla_sm100"])
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_nothing_dangerous_in_the_other_releases_with_flashmla(release, consumer, graph):
-    found = check(release=release, consumer=consumer, graph=graph)
-    assert (found.verdict, graver(found)) == ("safe", [])
-
-
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize(
-    ("release", "severity"), [("0.29.0", "danger"), ("0.32.0", "danger"), ("0.33.0", "info"), ("0.34.0", "info")]
-)
-def test_released_rows_on_sm120_are_contiguous_and_their_stale_lanes_are_read_up_to_0_32(release, severity, graph):
-    found = check(release=release, graph=graph, **SM120)
-    severities = {finding.code: finding.severity for finding in found.findings}
-    assert severities["stale-columns"] == severity and "rows-not-contiguous" not in severities
+@pytest.mark.parametrize("release", ["0.26.0", "0.28.0", "0.29.0", "0.32.0", "0.33.0", "0.34.0"])
+def test_the_other_releases_are_safe_with_flashmla_and_read_stale_lanes_on_sm120_up_to_0_32(release, graph):
+    for consumer in ("flashmla_sm90", "flashmla_sm100"):
+        found = check(release=release, consumer=consumer, graph=graph)
+        assert (found.verdict, graver(found)) == ("safe", [])
+    # On SM120 rows are contiguous in every release, and from 0.33 on FlashInfer gathers nothing past lens.
+    severities = {finding.code: finding.severity for finding in check(release=release, graph=graph, **SM120).findings}
+    expected = {"0.26.0": None, "0.28.0": None, "0.29.0": "danger", "0.32.0": "danger"}.get(release, "info")
+    assert severities.get("stale-columns") == expected and "rows-not-contiguous" not in severities
 
 
 def test_what_to_warm_up_follows_the_release():
@@ -122,19 +105,12 @@ def test_what_to_warm_up_follows_the_release():
 # Rows and bytes
 
 
-@pytest.mark.parametrize(
-    ("settings", "rows"),
-    [
-        (of("0.27.1", max_num_seqs=1, num_speculative_tokens=3), 4),
-        (of("0.30.0", max_num_batched_tokens=2048, num_speculative_tokens=5), 2048),
-        # a parallel draft counts twice up to 0.30: 5 × 15, then 5 × 8
-        (of("0.29.0", max_num_seqs=5, num_speculative_tokens=7, speculative_method="dspark"), 75),
-        (of("0.34.0", max_num_seqs=5, num_speculative_tokens=7, speculative_method="dspark"), 40),
-    ],
-    ids=str,
-)
-def test_decode_rows_follow_the_sequences_the_speculative_tokens_and_the_batch(settings, rows):
-    assert check(**settings).setup.decode_rows == rows
+def test_decode_rows_follow_the_sequences_the_speculative_tokens_and_the_batch():
+    draft = {"max_num_seqs": 5, "num_speculative_tokens": 7, "speculative_method": "dspark"}
+    assert check(release="0.27.1", max_num_seqs=1, num_speculative_tokens=3).setup.decode_rows == 4
+    assert check(release="0.30.0", max_num_batched_tokens=2048, num_speculative_tokens=5).setup.decode_rows == 2048
+    # a parallel draft counts twice up to 0.30: 5 × 15, then 5 × 8
+    assert [check(release=release, **draft).setup.decode_rows for release in ("0.29.0", "0.34.0")] == [75, 40]
 
 
 def test_the_released_builder_holds_512_mib_and_this_one_at_most_272():
@@ -153,23 +129,19 @@ def test_the_recipe_of_v4_pro_on_hopper():
     assert (found.reserved_bytes, found.released_bytes) == (54_732_544, 109_117_440)
 
 
-@pytest.mark.parametrize(
-    ("max_model_len", "tokens", "seqs", "spec"),
-    [(33_792, 1024, 512, 0), (70_000, 64, 8, 3), (4096, 16, 100, 5), (1, 1, 1, 0)],
-)
-def test_bytes_are_those_that_the_builder_of_this_package_reserves(max_model_len, tokens, seqs, spec):
-    builder = pytest.importorskip("c128a.metadata").C128AMetadataBuilder(
-        max_model_len, tokens, layout="pitched", max_num_seqs=seqs, num_speculative_tokens=spec, device="cpu"
-    )
-    found = check(max_model_len, tokens, seqs, num_speculative_tokens=spec, **OURS)
-    assert found.reserved_bytes == builder.reserved_bytes
+@pytest.mark.parametrize("sizes", [(33_792, 1024, 512, 0), (70_000, 64, 8, 3), (4096, 16, 100, 5), (1, 1, 1, 0)])
+def test_bytes_are_those_that_the_builder_of_this_package_reserves(sizes):
+    given = dict(zip(("max_num_seqs", "num_speculative_tokens"), sizes[2:], strict=True))
+    builder = pytest.importorskip("c128a.metadata").C128AMetadataBuilder
+    reserved = builder(*sizes[:2], layout="pitched", device="cpu", **given).reserved_bytes
+    assert check(*sizes[:2], **given, **OURS).reserved_bytes == reserved
 
 
 # The answer as a whole
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
-@pytest.mark.parametrize("release", ["0.26.0", "0.27.1", "0.28.0", "0.29.0", "0.34.0"])
+@pytest.mark.parametrize("release", ["0.27.1", "0.28.0", "0.34.0"])
 def test_findings_are_plain_text_said_once_the_gravest_first(consumer, release):
     found = check(release=release, consumer=consumer, num_speculative_tokens=3, capacity=200, warmup_widths=[])
     codes, severities = zip(*((said.code, said.severity) for said in found.findings), strict=True)
@@ -243,14 +215,11 @@ def test_packed_rows_are_a_danger_exactly_where_a_graph_meets_a_second_row_and_a
     ],
     ids=str,
 )
-def test_a_bad_argument_is_named_with_its_value_at_once(arguments, message):
-    start = time.monotonic()
+def test_a_bad_argument_is_named_with_its_value(arguments, message):
     with pytest.raises(ValueError, match=message):
         check(**{"release": "0.30.0", **arguments})
-    assert time.monotonic() - start < 1
 
 
 def test_numpy_integers_are_integers():
-    numpy = pytest.importorskip("numpy")
-    assert check(numpy.int64(33_792), release="0.30.0") == check(33_792, release="0.30.0")
-    assert type(dataclasses.asdict(check(numpy.int64(33_792), release="0.30.0"))["setup"]["max_model_len"]) is int
+    found = check(pytest.importorskip("numpy").int64(33_792), release="0.30.0")
+    assert found == check(33_792, release="0.30.0") and type(found.setup.max_model_len) is int
