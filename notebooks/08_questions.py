@@ -47,7 +47,8 @@ def _(opened, seed_ui):
         mo.ui.radio(question.choices, label=f"**{number}.** {question.text}")
         for number, question in enumerate(questions, 1)
     )
-    return guesses, hidden, questions, seed
+    values = {"seed": seed, "answers": opened["answers"]}
+    return guesses, hidden, questions, seed, values
 
 
 @app.cell(hide_code=True)
@@ -66,15 +67,14 @@ def _(guesses, hidden, questions):
 
 
 @app.cell(hide_code=True)
-def _(hidden, problems, score, seed, seed_ui):
-    _values = {"seed": seed, "answers": "hidden" if hidden else "shown"}
-    page.remember(_values)
+def _(hidden, problems, score, seed, seed_ui, values):
+    page.remember(values)
     _given, _right = (score["outcome"] != OPEN).sum(), (score["outcome"] == RIGHT).sum()
     _lead = f"{len(score)} questions of seed {seed}: {_given} answered"
     _lead += "; the answers are hidden." if hidden else f", **{_right} of them right**."
     _numbers = (score.groupby("page").cumcount() + 1).map("question {}".format)
     page.stack(
-        page.header("08_questions", "Guess, then see", _lead, _values),
+        page.header("08_questions", "Guess, then see", _lead, values),
         page.notes(problems),
         page.panel([seed_ui]),
         forms.matrix(
@@ -85,16 +85,18 @@ def _(hidden, problems, score, seed, seed_ui):
             styles=({GIVEN: theme.Style(theme.BLUE)} if hidden else LOOKS) | REST,
             cell_height=30,
         ),
-        page.downloads(score, "c128a-questions", _values, "the score"),
+        page.downloads(score, "c128a-questions", values, "the score"),
     )
     return
 
 
 @app.cell(hide_code=True)
-def _(guesses, hidden, questions):
+def _(guesses, hidden, questions, values):
     def _of(name):
         shown = [
-            page.columns(guesses[at], page.sentence(reply(question, guess)) if guess and not hidden else "")
+            page.columns(
+                guesses[at], page.sentence(reply(question, guess, values, "_blank")) if guess and not hidden else ""
+            )
             for at, (question, guess) in enumerate(zip(questions, guesses.value, strict=True))
             if question.page == name
         ]

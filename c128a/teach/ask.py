@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import marimo as mo
 
@@ -19,22 +20,22 @@ def ask(name: str) -> mo.Html:
     """
     asked, _ = page.read(page.address(), FIELDS)
     (of,) = (key for key in QUESTIONS if key.startswith(name))
-    parts = [_shown(question, asked["answers"] == "hidden", at) for at, question in enumerate(draw(asked["seed"], of))]
+    parts = [_shown(question, asked, f"{of}-{at}") for at, question in enumerate(draw(asked["seed"], of))]
     more, every = page.link(of, asked | {"seed": asked["seed"] + 1}), page.link("08_questions", asked)
     end = mo.md(f"Other questions by [the next seed]({more}); [all questions]({every}) with a score.").text
     return mo.Html(f'<section class="c128a-ask" aria-label="Questions">{"".join(parts)}{end}</section>')
 
 
-def reply(question: Question, choice: str) -> str:
-    """What a choice is told, in Markdown."""
-    seen = page.link(question.page, question.settings)
+def reply(question: Question, choice: str, asked: dict[str, Any], target: str = "_self") -> str:
+    """What a choice is told, in Markdown; asked: seed and answers, for the link, which opens in `target`."""
+    seen = escape(page.link(question.page, question.settings | asked))
     told = "✔ **Right.**" if choice == question.answer else f"✘ **No, {question.answer}.**"
-    return f"{told} {question.why} [See it]({seen})"
+    return f'{told} {question.why} <a href="{seen}" target="{target}">See it</a>'
 
 
-def _shown(question: Question, hidden: bool, at: int) -> str:
-    replies = ["" if hidden else mo.md(reply(question, choice)).text for choice in question.choices]
-    tag = f'<details name="{question.page}-{at}"><summary>{{}}</summary>{{}}</details>'
-    tag = "<span>{}</span>{}" if hidden else tag
+def _shown(question: Question, asked: dict[str, Any], key: str) -> str:
+    hidden = asked["answers"] == "hidden"
+    replies = ["" if hidden else mo.md(reply(question, choice, asked)).text for choice in question.choices]
+    tag = "<span>{}</span>{}" if hidden else f'<details name="{key}"><summary>{{}}</summary>{{}}</details>'
     choices = "".join(tag.format(escape(one), told) for one, told in zip(question.choices, replies, strict=True))
     return mo.md(f"**Guess:** {question.text}").text + f"<div>{choices}</div>"

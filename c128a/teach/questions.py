@@ -94,7 +94,7 @@ def _entries(rng: Random) -> Parts:
     n = required_width(position + 1, RATIO)
     text = f"How many compressed entries does the token at position {position:,} see?"
     why = f"({position:,} + 1) // {RATIO} = {n:,}: an entry counts once its last token is there."
-    return text, n, (n - 1, n + 1, position - RATIO + 1), why, {"seq": position + 1, "program": 0}
+    return text, n, (n - 1, n + 1, position - RATIO + 1), why, {"own": f"positions {position}", "program": 0}
 
 
 def _slot(rng: Random) -> Parts:
@@ -106,7 +106,8 @@ def _slot(rng: Random) -> Parts:
     why = f"{column} // 2 = {entry}, and number {entry} of the blocks, from 0, is {blocks[entry]}: "
     why += f"{blocks[entry]} × 2 + {part} = {slot}."
     wrong = (blocks[entry], slot + 1 - 2 * part, 2 * blocks[column % 4] + part)
-    return text, slot, wrong, why, {"lane": column, "program": 0}
+    own = f"positions {8 * RATIO - 1}; table {' '.join(map(str, blocks))}"
+    return text, slot, wrong, why, {"own": own, "lane": column, "program": 0}
 
 
 def _written(rng: Random) -> Parts:
