@@ -184,7 +184,7 @@ def _(frame, guess_ui, hunt, view_ui, wrong):
         _cells["tip"] += _differ.map({False: "", True: ", not "}) + _text["right"].where(_differ, "")
     _columns = _cells["column"].unique()
     _said = f"Drawn: columns {_columns[0]:,} to {_columns[-2]:,} of {_last:,}, and lens. **{_differ.sum()} of "
-    _said += f"{len(_cells)} cells here differ** from the right ones, of {len(wrong):,} in all."
+    _said += f"{len(_cells)} cells here differ** from the right ones, {len(wrong):,} in all columns."
     _picture = forms.matrix(
         _cells,
         row="name",
