@@ -13,7 +13,8 @@ from typing import Literal
 from c128a.layout import Layout
 from c128a.width import Policy
 
-# Where a request counts as decode, by its query tokens, with k speculative tokens: up to 1 + k, but
+# Where a request counts as decode, by its query tokens, with k speculative tokens: up to 1 + k (0.31 to 0.33 with model
+# runner V1: as "parallel"), but
 #   parallel   up to 1 + 2k where the draft is parallel (DSpark, DFlash)
 #   draft      up to 2 + k for a standalone draft model
 Split = Literal["parallel", "plain", "draft"]

@@ -22,6 +22,7 @@ from c128a.integrations import step_rows
 from c128a.integrations import vllm as stand_in
 from tests.support.builds import int32, poisoned
 
+RELEASED = pytest.mark.parametrize("model", ["reference", "wheel"], indirect=True)
 TOPK, WINDOW, IMAGE = 8, 16, 8
 OPS, LAYER, CONTEXT = stand_in.COMBINE_MODULE, "vllm.layer", "vllm.forward_context"
 ATTENTION = "vllm.models.deepseek_v4.attention"
@@ -111,10 +112,10 @@ class Engine:
         )  # fmt: skip
 
 
-@pytest.fixture(params=["reference", "wheel"])
+@pytest.fixture
 def model(request, fake, monkeypatch):
     """A fake vLLM with the stand-in installed, and what it counts."""
-    rows_of = reference_rows if request.param == "reference" else rows_of_a_wheel()
+    rows_of = rows_of_a_wheel() if getattr(request, "param", "") == "wheel" else reference_rows
     load = fake("0.34.0", others=MODULES)
     layer, ops, launches, launch = load(LAYER), load(OPS), [], c128a.combine.combine_step_indices
     ops.rows_of = rows_of
@@ -150,6 +151,7 @@ def assert_released(model, step, ratio=128):
             assert torch.equal(given, wanted)
 
 
+@RELEASED
 @pytest.mark.parametrize("image", [0, IMAGE], ids=["text", "images"])
 def test_each_layer_of_random_steps_gets_the_released_rows_by_one_launch_a_step(model, image):
     engine, tokens = Engine(), []
@@ -162,6 +164,7 @@ def test_each_layer_of_random_steps_gets_the_released_rows_by_one_launch_a_step(
     assert set(model.calls) == {4, 0}
 
 
+@RELEASED
 def test_without_the_plan_each_chunk_has_one_launch(model):
     del model.load(ATTENTION).DeepseekV4Attention
     step = Engine().step(0, 40, 40, 0, 17, 40)
