@@ -1,7 +1,7 @@
-"""How fast a page answers a key, and whether many changes wear it out: `python scripts/page_check.py [PAGE …]`.
+"""How fast a page answers, and whether many changes wear it out: `python scripts/page_check.py [PAGE …]`.
 
-For each page: 30 key presses on its first slider, each timed from the key to the last change of a chart (median, and
-the slowest); then 200 random changes of random controls, which must leave no error, and whose memory is reported, the
+For each page: 30 key presses on its first slider and 30 clicks on marks of its pictures, each timed from the key or the
+click to the last change of a chart (median, and the slowest); then 200 random changes of random controls, which must leave no error, and whose memory is reported, the
 browser's after its garbage was collected and the server's. Needs Chromium; other work on the machine shows.
 """
 
@@ -9,6 +9,7 @@ import argparse
 import random
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page
@@ -16,10 +17,10 @@ from workbook import chromium, served
 
 from c128a.show.page import PAGES
 
-PRESSES = 30
+TIMES = 30
 
 # Notes the moment of the last change anywhere in the page, shadow roots included, of the last change of a chart, and of
-# the last key.
+# the last key or click.
 WATCH = """() => {
     window.last = window.drawn = performance.now();
     if (window.note) window.note.disconnect();
@@ -33,7 +34,8 @@ WATCH = """() => {
     const watch = root => { note.observe(root, all);
         root.querySelectorAll('*').forEach(e => e.shadowRoot && watch(e.shadowRoot)); };
     watch(document);
-    document.addEventListener('keydown', () => { window.key = performance.now(); }, true);
+    const acted = () => { window.acted = performance.now(); };
+    for (const act of ['keydown', 'click']) document.addEventListener(act, acted, true);
 }"""
 HEAP_MIB = "() => { gc(); gc(); return performance.memory.usedJSHeapSize / 1048576; }"
 CONTROLS = "[role=slider], [role=radio], [role=checkbox], input[type=number], input[role=spinbutton], select"
@@ -45,19 +47,33 @@ def settle(page: Page, quiet_ms: int = 300) -> None:
         page.wait_for_timeout(40)
 
 
-def latency(page: Page) -> str:
-    """The times from a key to the last change of a chart after it, in words; nothing where no key changes a chart."""
-    slider, times = page.get_by_role("slider"), []
-    for turn in range(PRESSES if slider.count() else 0):
-        slider.first.focus()
-        page.keyboard.press("ArrowRight" if turn % 10 < 5 else "ArrowLeft")
+def latency(page: Page, what: str, act: Callable[[int], object]) -> str:
+    """The times from an act of the reader to the last change of a chart after it, in words; nothing where none is."""
+    times = []
+    for turn in range(TIMES):
+        act(turn)
         page.wait_for_timeout(60)
         settle(page)
-        times.append(page.evaluate("window.drawn - window.key"))
+        times.append(page.evaluate("window.drawn - window.acted"))
     times = [passed for passed in times if passed > 0]
     if not times:
         return ""
-    return f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {len(times)} keys; "
+    return f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {len(times)} {what}; "
+
+
+def latencies(page: Page, rng: random.Random) -> str:
+    """How fast keys on the first slider and clicks on marks of pictures are answered."""
+    slider, marks = page.get_by_role("slider"), page.locator("marimo-vega svg g.mark-rect path")
+
+    def key(turn: int) -> None:
+        slider.first.focus()
+        page.keyboard.press("ArrowRight" if turn % 10 < 5 else "ArrowLeft")
+
+    def click(_: int) -> None:
+        marks.nth(rng.randrange(marks.count())).click(force=True)
+
+    keys = latency(page, "keys", key) if slider.count() else ""
+    return keys + (latency(page, "clicks", click) if marks.count() else "")
 
 
 def change(page: Page, rng: random.Random) -> None:
@@ -93,7 +109,8 @@ def main() -> int:
             for _ in range(2):  # the second time the shadow roots are there
                 page.evaluate(WATCH)
                 settle(page, 1500)
-            keys, rng = latency(page), random.Random(0)
+            rng = random.Random(0)
+            answers = latencies(page, rng)
             heap, resident = [], []
             for turn in range(options.changes + 1):
                 if turn % max(options.changes // 4, 1) == 0:
@@ -105,7 +122,7 @@ def main() -> int:
             alarms = len(errors) + page.locator("[data-testid=cell-error], .marimo-error").count()
             failed |= alarms > 0
             sizes = f"browser {' → '.join(heap)} MiB, server {' → '.join(resident)} MiB"
-            print(f"{name}: {keys}{options.changes} changes, {alarms} errors; {sizes}", *errors[:3], flush=True)
+            print(f"{name}: {answers}{options.changes} changes, {alarms} errors; {sizes}", *errors[:3], flush=True)
             page.context.close()
     return int(failed)
 

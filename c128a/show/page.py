@@ -198,12 +198,11 @@ class Settings:
 
     def slide(self, tokens: int) -> None:
         """Take the longest sequence from the slider. It moves the number beside it, and ends a typed batch."""
-        self._set_slid(tokens)
-        self._longest(tokens)
+        self._longest(tokens, self._set_slid)
 
     def type(self, tokens: Any) -> None:
         """Take the longest sequence from the number. It moves the slider, and ends a typed batch."""
-        self.typed("seq", tokens, lambda taken: (self._set_typed(taken), self._longest(taken)))
+        self.typed("seq", tokens, lambda taken: self._longest(taken, self._set_typed))
 
     def typed(self, name: str, value: Any, then: Callable[[Any], object]) -> None:
         """Take one value that was typed, and go on with it; else note what is wrong with it."""
@@ -212,7 +211,8 @@ class Settings:
         if not wrong:
             then(taken[name])
 
-    def _longest(self, tokens: int) -> None:
+    def _longest(self, tokens: int, move_the_other: Callable[[Any], None]) -> None:
+        move_the_other(tokens)
         self._set_seq(tokens)
         self.moved({"seq": tokens})
         if self.values.get("own"):
