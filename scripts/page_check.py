@@ -1,8 +1,9 @@
 """How fast a page answers, and whether many changes wear it out: `python scripts/page_check.py [PAGE …]`.
 
 For each page: 30 key presses on its first slider and 30 clicks on marks of its pictures, each timed from the key or the
-click to the last change of a chart (median, and the slowest); then 200 random changes of random controls, which must leave no error, and whose memory is reported, the
-browser's after its garbage was collected and the server's. Needs Chromium; other work on the machine shows.
+click to the last change of a chart (median, and the slowest); then 200 random changes of random controls, which must
+leave no error, and whose memory is reported, the browser's after its garbage was collected and the server's. Needs
+Chromium; other work on the machine shows.
 """
 
 import argparse
