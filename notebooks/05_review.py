@@ -292,13 +292,9 @@ def _(still):
         "The only row of the test lies at offset 0 in both layouts. A second row would begin at "
         f"{' or at '.join(map(str, _rows[_rows['row'] == 1]['start']))}, and a wrong stride would show."
     )
-    page.stack(_why, block(still["test_covers"], _drawn, _said), gap=1)
-    return
+    _covers = block(still["test_covers"], _drawn, _said)
 
-
-@app.cell
-def _(still):
-    _why = mo.md("""
+    _graph = mo.md("""
     The reader is in the graph. A **CUDA graph** records kernel launches once, with their arguments, and replays
     them. The builder runs before the replay, decode attention inside of it. The graph is captured at the longest
     context, so attention keeps a row stride of 8,192 for good, while packed rows lie closer together.
@@ -313,13 +309,12 @@ def _(still):
     _look = {"column_title": "the reader asks for", "styles": theme.VERDICTS, "legend": False, "cell_height": 34}
     _here = " and ".join(f"{sum(right)} of {len(right)} {layout} rows" for layout, right in _f["right"].items())
     _said = f"Just now, {page.user_text(_f['reader'])} got {_here} right. " if _here else ""
-    _block = block(
-        still["addresses"],
-        forms.matrix(_rows, row="build", column="asked", description="What a frozen reader finds", **_look),
+    _matrix = forms.matrix(_rows, row="build", column="asked", description="What a frozen reader finds", **_look)
+    _said = (
         f"What a reader finds at the stride of its capture, 8,192. {_said}With FlashMLA in a CUDA graph the attention "
-        f"output of row 1 was off by up to {_f['attention_error']:.0%} (figures from elsewhere).",
+        f"output of row 1 was off by up to {_f['attention_error']:.0%} (figures from elsewhere)."
     )
-    page.stack(_why, _block, gap=1)
+    page.stack(_why, _covers, _graph, block(still["addresses"], _matrix, _said), gap=1)
     return
 
 

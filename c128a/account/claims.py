@@ -171,13 +171,10 @@ def needs_256(run: Run, times: Times) -> Facts:
 )
 def loop_32(run: Run, times: Times) -> Facts:
     """Columns, trips of the report's loop (BLOCK_SIZE = 1024), and measured time, each before over after."""
-    adaptive, ask = walk.width_after(TYPICAL_LEN, CAPACITY), ("prefill", 8192, TYPICAL_LEN)
-    fixed_us = times.at("builder", "row_loop_fixed", *ask, CAPACITY).us
-    pairs = {
-        "columns": (CAPACITY, adaptive),
-        "trips": (loop_trips(CAPACITY), loop_trips(adaptive)),
-        "us": (fixed_us, times.at("builder", "row_loop_adaptive", *ask, adaptive).us),
-    }
+    narrow, ask = walk.width_after(TYPICAL_LEN, CAPACITY), ("prefill", 8192, TYPICAL_LEN)
+    us = [times.at("builder", "row_loop_fixed", *ask, CAPACITY).us]
+    us += [times.at("builder", "row_loop_adaptive", *ask, narrow).us]
+    pairs = {"columns": (CAPACITY, narrow), "trips": (loop_trips(CAPACITY), loop_trips(narrow)), "us": us}
     rows = [{"what": what, "before": a, "after": b, "factor": a / b} for what, (a, b) in pairs.items()]
     return {what: a / b for what, (a, b) in pairs.items()} | {"rows": rows}
 
@@ -244,24 +241,22 @@ def constant(run: Run, times: Times) -> Facts:
 def why_128(run: Run, times: Times) -> Facts:
     """Every reachable width at five capacities; every row length, read in blocks of 128 indices."""
 
-    def built(n: int, capacity: int = CAPACITY, alignment: int = 128) -> int:
-        return active_topk_width(n * COMPRESS_RATIO, COMPRESS_RATIO, capacity, alignment=alignment)
-
     def read(n: int) -> int:  # a kernel with 128 query heads (V4-Pro); with 64 (V4-Flash) it takes 64, and reads less
         return -(-n // 128) * 128
 
+    def alone(n: int) -> int:
+        return active_topk_width(n, 1, CAPACITY, alignment=1)
+
     widths = {columns for capacity in CAPACITIES for columns in reachable_widths(capacity)}
-    every = [(n, capacity) for capacity in CAPACITIES for n in range(1, capacity + 1)]
-    rows = [{"entries": n, "read": read(n), "aligned": built(n), "pow2": built(n, alignment=1)} for n in range(1, 301)]
+    every = [(n, active_topk_width(n, 1, capacity)) for capacity in CAPACITIES for n in range(1, capacity + 1)]
+    built = dict(every[:CAPACITY])  # at the first of the capacities
     return {
         "widths": len(widths),
         "multiples": sum(columns % 128 == 0 for columns in widths),
-        "reads_past": sum(read(n) > built(n, capacity) for n, capacity in every),
-        "entries": 257,  # 32,896 tokens
-        "built": built(257),
-        "rounded_up": read(257),
-        "reads_past_without": sum(read(n) > built(n, alignment=1) for n in range(1, CAPACITY + 1)),
-        "rows": rows,
+        "reads_past": sum(read(n) > columns for n, columns in every),
+        "reads_past_without": sum(read(n) > alone(n) for n in built),
+        **{"entries": 257, "built": built[257], "rounded_up": read(257)},  # 32,896 tokens
+        "rows": [{"entries": n, "read": read(n), "aligned": built[n], "pow2": alone(n)} for n in range(1, 301)],
     }
 
 

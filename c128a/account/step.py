@@ -28,7 +28,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -188,31 +187,15 @@ def times_of(source: str = "recorded") -> Times:
     return Times(records.rows(source=recorded), regime)
 
 
-class Speedup(NamedTuple):
-    """How many times less one form takes than another: geometric mean and least over so many cells."""
+def times_faster(record: str, form: str, over: str, *, cache: str = "cold", overlap: bool = False) -> pd.Series:
+    """How many times less a form of this package takes than another form of the same record, by cell of one length.
 
-    cells: int
-    mean: float
-    least: float
-
-    def __str__(self) -> str:
-        """
-        >>> str(Speedup(34, 1.406, 0.995))
-        '1.41 × (least 0.995 ×)'
-        """
-        return f"{self.mean:.2f} × (least {self.least:#.3g} ×)"
-
-
-def speedup(record: str, form: str, over: str, *, cache: str = "cold", overlap: bool = False) -> Speedup:
-    """How much faster a form of this package is than another form of the same record, over all cells of one length.
-
-    cache: of the L2, "cold" or "warm"; overlap: whether a launch may begin before the one before it has ended.
-    The defaults are the regime nearest to serving. Rows are packed where the record has both layouts.
+    cache: of the L2, "cold" or "warm"; overlap: whether a launch may begin before the one before it has ended. The
+    defaults are the regime nearest to serving. Rows are packed where the record has both layouts.
     """
     rows = records.rows(record=record, cache=cache, layout=["packed", ""], short_seq_len=0)
     times = rows.pivot(index="cell", columns="variant", values="us")
-    ratios = (times[over] / times[form if overlap else f"{form}_serial"]).dropna()
-    return Speedup(len(ratios), geometric_mean(ratios), float(ratios.min()))
+    return (times[over] / times[form if overlap else f"{form}_serial"]).dropna()
 
 
 def prefill_step(run: Run, times: Times) -> pd.DataFrame:
@@ -271,13 +254,12 @@ def step_costs(
     """What the index rows of a deployment cost a full decode and a full prefill step, typically and at worst.
 
     Lengths in tokens, capacity in columns; rows are filled to their width. released: the row loop of the releases, else
-    the tiles of this package. Each time is the first source's that has it: by default the recorded ones, then those
-    from elsewhere. A typical_len of max_model_len or more leaves the worst case alone.
+    the tiles of this package. Each time is the first source's that has it: by default recorded ones (warm L2), then
+    those from elsewhere. A typical_len of max_model_len or more leaves the worst case alone.
 
     Columns: step, case, rows, max_seq_len, width, builder_us (once a step), combine_us (a C128A layer; none in a decode
-    step), V4-Flash and V4-Pro (microseconds a step), once_us (of a prefill step whose combined rows are made once, from
-    positions, which needs no builder rows), basis, records. Where nothing was measured the times are None, and basis
-    says what was.
+    step), V4-Flash and V4-Pro (microseconds a step), once_us (of a prefill step with its combined rows made once from
+    positions), basis, records. Where nothing was measured the times are None, and basis says what was.
 
     >>> costs = step_costs(max_model_len=32_768, decode_rows=64, prefill_tokens=8192, policy="pow2", capacity=8192,
     ...     sources=[times_of("elsewhere")])

@@ -84,15 +84,6 @@ KNOWN_FACTS = [
         lambda facts: facts["rows"].query("not tested")["start"].tolist(),
         [128, 256],
     ),
-    (  # nearly all is saved in the prefill combine
-        "where",
-        lambda facts: facts["rows"].set_index(["step", "kernel"])["saved_us"].to_dict(),
-        {
-            ("decode", "builder"): 6.5 - 2.4,
-            ("prefill", "builder"): 62.3 - 6.5,
-            ("prefill", "combine"): 31 * (90.6 - 13.2),
-        },
-    ),
     # 1 % more takes a step in which 2,455.2 µs, saved in 90 % of the time, are that share.
     ("throughput", lambda facts: facts["step_ms"], 0.9 * 245.52 * 1.01),
     ("throughput", lambda facts: facts["from_combine"], 2399.4 / 2455.2),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from c128a.account.step import (
     PFLOPS,
     REPORTED_GAIN,
+    SOURCES,
     NoAccountError,
     Run,
     Span,
@@ -19,8 +20,10 @@ from c128a.account.step import (
     prefill_step,
     saved_us,
     step_costs,
+    times_faster,
     times_of,
 )
+from c128a.bench import records
 
 TIMES = times_of("elsewhere")
 
@@ -97,12 +100,29 @@ def test_a_gain_is_what_a_step_gets_shorter_in_the_share_of_prefill_steps():
     assert slower.low < usual.low and slower.value < usual.value and slower.high == usual.high
 
 
-@pytest.mark.parametrize("source", ["recorded", "elsewhere"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_the_reported_one_percent_lies_in_the_range_for_v4_pro_as_it_was_run(source):
     saved = saved_us(prefill_step(Run(), times_of(source)))
     span = gain(Run(), sum(saved.values()))
     assert span.low < REPORTED_GAIN < span.high and 0.008 < span.value < 0.010
     assert saved["combine"] > 10 * saved["builder"]
+
+
+def test_the_cold_regime_takes_its_own_rows_and_those_without_overlap():
+    overlapping, alone = row(2.0, cache="cold", variant="tiled"), row(3.0, cache="cold", variant="tiled_serial")
+    times = Times(pd.DataFrame([row(1.0, variant="tiled"), overlapping, alone, row(4.0, cache="cold")]), "cold")
+    assert times.at("builder", "tiled", "prefill", 1000, 32_768, 256).us == 3.0
+    assert times.at("builder", "row_loop_adaptive", "prefill", 1000, 32_768, 256).us == 4.0
+
+
+@pytest.mark.parametrize(("cache", "overlap"), [("cold", False), ("warm", True)])
+def test_times_faster_divides_the_times_of_one_regime(cache, overlap):
+    ratios = times_faster("h200-builder", "tiled", "row_loop_adaptive", cache=cache, overlap=overlap)
+    rows = records.rows(record="h200-builder", cache=cache, layout="packed", cell="1+0@32768").set_index("variant")[
+        "us"
+    ]
+    assert ratios["1+0@32768"] == rows["row_loop_adaptive"] / rows["tiled" if overlap else "tiled_serial"]
+    assert len(ratios) == 34
 
 
 @pytest.mark.parametrize(
@@ -128,6 +148,7 @@ def row(us, **fields):
 
 
 COMBINE = {"kernel": "combine", "record": "other"}
+NOT_MEASURED = {"builder_us": None, "V4-Pro": None, "records": ""}
 HAND = [
     row(5.0),
     row(25.0, max_seq_len=98_304, width=768),
@@ -166,60 +187,47 @@ def costs(*sources, **settings):
     return {(cost["step"], cost["case"]): cost for cost in table.to_dict("records")}
 
 
-def test_a_prefill_step_costs_the_builder_once_and_the_combine_in_each_layer():
-    cost = costs()["prefill", "typical"]
-    assert (cost["rows"], cost["max_seq_len"], cost["width"]) == (1000, 32_768, 256)
-    assert (cost["builder_us"], cost["combine_us"], cost["basis"]) == (5.0, 10.0, "measured")
-    assert (cost["V4-Flash"], cost["V4-Pro"]) == (5.0 + 20 * 10.0, 5.0 + 31 * 10.0)
-    assert cost["records"] == "hand, a card; other, a card"
-
-
-def test_a_decode_step_has_no_combine_and_between_cells_its_time_says_so():
-    cost = costs(decode_rows=200)["decode", "typical"]
-    assert cost["combine_us"] is None
-    assert cost["builder_us"] == cost["V4-Pro"] == pytest.approx(3.0)  # half way from 2 µs at 100 rows to 4 µs at 300
-    assert "between 2 and 4 µs" in cost["basis"]
-
-
-def test_the_worst_case_is_the_model_length():
-    cost = costs()["prefill", "worst"]
-    assert (cost["max_seq_len"], cost["width"]) == (70_000, 640)  # ceil(546.9 / 128) × 128 = 640
-    assert cost["combine_us"] == pytest.approx(10 + 20 * (640 - 256) / (768 - 256))
-
-
-def test_a_fixed_width_takes_the_times_of_that_capacity_and_no_other():
-    assert costs(policy="fixed")["prefill", "typical"]["combine_us"] == 90.0
-    other = costs(policy="fixed", capacity=8192)["prefill", "typical"]
-    assert other["combine_us"] is None and "8,192 columns" in other["basis"]
-
-
 @pytest.mark.parametrize(
-    ("settings", "key"),
+    ("settings", "key", "expected"),
     [
-        ({"prefill_tokens": 2000}, ("prefill", "typical")),
-        ({"decode_rows": 400}, ("decode", "typical")),
-        ({"max_model_len": 200_000, "capacity": 1664}, ("prefill", "worst")),
-        ({"capacity": 512}, ("prefill", "worst")),
+        (
+            {},
+            ("prefill", "typical"),
+            {"rows": 1000, "max_seq_len": 32_768, "width": 256, "builder_us": 5.0, "combine_us": 10.0}
+            | {"V4-Flash": 5.0 + 20 * 10.0, "V4-Pro": 5.0 + 31 * 10.0, "basis": "measured"}
+            | {"records": "hand, a card; other, a card"},
+        ),
+        # Half way from 2 µs at 100 rows to 4 µs at 300.
+        ({"decode_rows": 200}, ("decode", "typical"), {"combine_us": None, "builder_us": 3.0, "V4-Pro": 3.0}),
+        # ceil(546.9 / 128) × 128 = 640 columns.
+        ({}, ("prefill", "worst"), {"max_seq_len": 70_000, "width": 640, "combine_us": 10 + 20 * (640 - 256) / 512}),
+        ({"policy": "fixed"}, ("prefill", "typical"), {"combine_us": 90.0}),
+        ({"policy": "fixed", "capacity": 8192}, ("prefill", "typical"), {"combine_us": None}),
+        ({"released": False}, ("prefill", "typical"), {"builder_us": 1.5}),
+        ({"prefill_tokens": 2000}, ("prefill", "typical"), NOT_MEASURED),
+        ({"decode_rows": 400}, ("decode", "typical"), NOT_MEASURED),
+        ({"max_model_len": 200_000, "capacity": 1664}, ("prefill", "worst"), NOT_MEASURED),
+        ({"capacity": 512}, ("prefill", "worst"), NOT_MEASURED),
+        ({"released": False}, ("decode", "typical"), NOT_MEASURED),
     ],
-    ids=["more tokens", "more rows", "wider", "too narrow for the sequence"],
+    ids=lambda part: " ".join(part)[:40],
 )
-def test_outside_the_measured_points_there_is_no_cost_but_a_reason(settings, key):
+def test_a_step_costs_what_was_measured_and_where_nothing_was_it_has_no_cost(settings, key, expected):
     cost = costs(**settings)[key]
-    assert cost["builder_us"] is cost["V4-Pro"] is None
-    assert cost["basis"].startswith("not measured: ") and cost["records"] == ""
+    assert {name: cost[name] for name in expected} == pytest.approx(expected)
+    assert cost["basis"].startswith("not measured: ") == (cost["builder_us"] is None)
     json.dumps(cost)
+
+
+def test_the_basis_says_between_which_times_or_what_was_measured():
+    assert "between 2 and 4 µs" in costs(decode_rows=200)["decode", "typical"]["basis"]
+    assert "8,192 columns" in costs(policy="fixed", capacity=8192)["prefill", "typical"]["basis"]
 
 
 def test_the_first_source_that_answers_is_used_kernel_by_kernel():
     found = costs([row(1.0, record="narrow")])
     assert found["decode", "typical"]["records"] == "hand, a card"
     assert (found["prefill", "typical"]["builder_us"], found["prefill", "typical"]["combine_us"]) == (1.0, 10.0)
-
-
-def test_a_builder_of_ones_own_takes_the_times_of_this_package():
-    found = costs(released=False)
-    assert found["prefill", "typical"]["builder_us"] == 1.5
-    assert "no record holds" in found["decode", "typical"]["basis"]
 
 
 def test_made_once_a_prefill_step_costs_one_combine_whatever_the_model():
