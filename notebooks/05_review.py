@@ -30,7 +30,7 @@ with app.setup:
     from c128a.account import step
     from c128a.account.claims import CLAIMS, LEVELS, SUBJECTS, find, markdown, tally
     from c128a.account.walk import HUNKS
-    from c128a.case import CAPACITY, COMPRESS_RATIO, PRESETS
+    from c128a.case import CAPACITY, COMPRESS_RATIO
     from c128a.deployment.releases import RELEASES
     from c128a.show import forms, page, theme
     from c128a.width import active_topk_width
@@ -43,17 +43,17 @@ with app.setup:
     REPORTED = pd.DataFrame({"at": [step.REPORTED_GAIN], "label": [f"reported {step.REPORTED_GAIN:.1%}"]})
     MOVED = ("loop_32", *(claim.key for claim in SUBJECTS["What it saves"]))  # the claims that the controls move
     CONTEXTS = (8_192, 32_768, 131_072, 1_048_576)  # tokens; where the combine was measured
-    NUMBERS = {  # of the panel: label, default, least, most
-        "tokens": ("Tokens a step", 8192, 1, 65_536),
-        "step_ms": ("Step as measured, ms (0: estimate it)", 0, 0, 100_000),
-        "tflops": ("Throughput, TFLOP/s", 3200, 100, 100_000),
-        "tflops_low": ("at least", 1600, 100, 100_000),
-        "tflops_high": ("at most", 6300, 100, 100_000),
-        "prefill": ("Time in prefill steps, %", 90, 0, 100),
-        "prefill_low": ("at least", 50, 0, 100),
-        "prefill_high": ("at most", 100, 0, 100),
+    NUMBERS = {
+        "tokens": page.Integer(8192, 1, 65_536, "Tokens a step"),
+        "step_ms": page.Integer(0, 0, 100_000, "Step as measured, ms (0: estimate it)"),
+        "tflops": page.Integer(3200, 100, 100_000, "Throughput, TFLOP/s"),
+        "tflops_low": page.Integer(1600, 100, 100_000, "at least"),
+        "tflops_high": page.Integer(6300, 100, 100_000, "at most"),
+        "prefill": page.Integer(90, 0, 100, "Time in prefill steps, %"),
+        "prefill_low": page.Integer(50, 0, 100, "at least"),
+        "prefill_high": page.Integer(100, 0, 100, "at most"),
     }
-    FIELDS = page.shared_fields() | {name: page.Integer(*bounds) for name, (_, *bounds) in NUMBERS.items()}
+    FIELDS = page.shared_fields() | NUMBERS
     FIELDS["model"] = page.Choice("V4-Pro", tuple(step.MODELS))
     FIELDS["times"] = page.Choice("cold", tuple(step.SOURCES))
     FIELDS["hunk"] = page.Choice(1, tuple(range(1, len(HUNKS) + 1)))
@@ -101,11 +101,11 @@ def block(found, evidence=None, says=""):
 
 @app.cell(hide_code=True)
 def _():
-    opened, problems = page.read(page.address(), FIELDS)
-    get_start, set_start = mo.state(opened)  # what the controls open with: the address, then each preset
+    settings, get_start, get_preset, *_ = page.open_page(FIELDS)
+    opened = dict(settings.values)
     # These claims do not depend on the run that is accounted for, so no control makes them run again.
     still = {claim.key: find(claim, step.Run(), step.times_of()) for claim in CLAIMS if claim.key not in MOVED}
-    return get_start, opened, problems, set_start, still
+    return get_preset, get_start, opened, settings, still
 
 
 @app.cell(hide_code=True)
@@ -116,7 +116,7 @@ def _(run, still, times):
 
 
 @app.cell(hide_code=True)
-def _(findings, moved, problems, still, values):
+def _(findings, moved, settings, still, values):
     _regime = step.SOURCES[values["times"]][1]
     _words = {"holds": ("holds", "hold"), "holds in part": ("holds in part", "hold in part")}
     _words |= {"does not hold": ("does not hold", "do not hold"), LEVELS[-1]: ("could not be checked here",) * 2}
@@ -136,7 +136,7 @@ def _(findings, moved, problems, still, values):
         f"{_graph['outputs']} outputs of FlashMLA came out wrong (elsewhere; its other rows still held older ids of "
         f"the same requests){'. The new test could not see it' * _unseen}."
     )
-    page.stack(page.header("05_review", "Do the claims hold?", _lead, values), page.notes(problems))
+    page.stack(page.header("05_review", "Do the claims hold?", _lead, values), page.notes(settings.problems))
     return
 
 
@@ -367,19 +367,13 @@ def _(opened):
 
 
 @app.cell(hide_code=True)
-def _(opened, set_start):
-    def _choose(name):
-        # What the preset does not name stays as it is; the address holds it.
-        named = PRESETS[name].values if name in PRESETS else {}
-        kept = {key: value for key, value in page.address().items() if key not in named}
-        set_start(page.read({**kept, "preset": name}, FIELDS)[0])
-
-    preset = page.preset_menu(opened["preset"], _choose)
+def _(get_preset, settings):
+    preset = page.preset_menu(get_preset(), settings.choose)
     return (preset,)
 
 
 @app.cell(hide_code=True)
-def _(get_start, preset):
+def _(get_start, settings):
     _start = get_start()
     # Powers of two, the first length that saves nothing, and the one that was asked for.
     _lengths = sorted({*(1 << power for power in range(12, 21)), 524_416, _start["seq"]})
@@ -391,27 +385,24 @@ def _(get_start, preset):
             "policy": page.radio("Policy", theme.POLICY_NAME, _start["policy"]),
             "times": page.menu("Kernel times", _sources, _start["times"]),
         }
-        | {
-            name: mo.ui.number(least, most, step=1, value=_start[name], label=label)
-            for name, (label, _, least, most) in NUMBERS.items()
-        }
-    )
-    _at = controls.elements
-    page.panel(
-        [preset, _at["model"], _at["tokens"], _at["seq"]],
-        [_at["policy"], _at["times"], _at["step_ms"]],
-        [_at["tflops"], _at["tflops_low"], _at["tflops_high"]],
-        [_at["prefill"], _at["prefill_low"], _at["prefill_high"]],
+        | {name: page.number(field, _start[name]) for name, field in NUMBERS.items()},
+        on_change=settings.moved,
     )
     return (controls,)
 
 
 @app.cell(hide_code=True)
-def _(controls, get_start, preset):
-    # An emptied number field has no value: what the page opened with stands in.
-    _chosen = {name: value for name, value in controls.value.items() if value is not None}
-    values = {**get_start(), **_chosen, "preset": preset.value}
+def _(controls, preset, settings):
+    _, _wrong = settings.take(controls.value)
+    values = settings.values | {"preset": preset.value}
     page.remember(values)
+    _at = controls.elements
+    _panel = page.panel(
+        [preset, _at["model"], _at["tokens"], _at["seq"]],
+        [_at["policy"], _at["times"], _at["step_ms"]],
+        [_at["tflops"], _at["tflops_low"], _at["tflops_high"]],
+        [_at["prefill"], _at["prefill_low"], _at["prefill_high"]],
+    )
 
     def _span(name, unit):  # a range is widened to hold its value
         value, low, high = (values[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
@@ -419,6 +410,7 @@ def _(controls, get_start, preset):
 
     times, _given = step.times_of(values["times"]), [values[name] for name in ("model", "tokens", "seq", "policy")]
     run = step.Run(*_given, CAPACITY, _span("tflops", 1000), _span("prefill", 100), values["step_ms"] * 1000.0 or None)
+    page.stack(_panel, page.told(_wrong, preset.value))
     return run, times, values
 
 
