@@ -169,14 +169,22 @@ def test_a_request_with_a_negative_base_has_no_rows(compressed, window_base, len
     assert torch.equal(out, reference.combined_rows(*arguments, 8, **options)[0])
 
 
-@pytest.mark.parametrize(("left", "right"), [(2**31 - 1, 0), (0, 2**31 - 1), (2**31 - 1, 2**31 - 1), (-7, -(2**31))])
-def test_an_image_that_does_not_fit_gives_an_empty_row_and_a_negative_one_adds_nothing(left, right):
-    arguments = int64(100), int32(0), int32(101), int32(101), int32(0), int32(50)
+@pytest.mark.parametrize(
+    ("position", "left", "right", "length"),
+    [
+        *[(100, left, right, 0) for left, right in ((2**31 - 1, 0), (0, 2**31 - 1), (2**31 - 1, 2**31 - 1))],
+        (100, -7, -(2**31), 25 + 4),  # position 100 sees 101 // 4 = 25 entries
+        (-1, 0, 3, 0),
+    ],
+)
+def test_an_image_adds_nothing_where_it_does_not_fit_is_negative_or_has_no_token(position, left, right, length):
+    arguments = int64(position), int32(0), int32(101), int32(101), int32(0), int32(50)
     spans = {"left_visible": int32(left), "right_visible": int32(right)}
     options = {"compress_ratio": 4, "window": 4, **spans}
-    out, got = combine_step_indices(*arguments, poisoned(1, 40), poisoned(1), **options)
-    assert got.tolist() == [25 + 4 if left < 0 else 0]  # position 100 sees 101 // 4 = 25 entries
-    assert torch.equal(out, reference.combined_rows(*arguments, 40, **options)[0])
+    got = combine_step_indices(*arguments, poisoned(1, 40), poisoned(1), **options)
+    assert got[1].tolist() == [length]
+    for view, expected in zip(got, reference.combined_rows(*arguments, 40, **options), strict=True):
+        assert torch.equal(view, expected)
 
 
 # 300 rows, ratio 128, window 128: a request of 1,000 tokens has 7 entries; it gathers its query and 127 more.

@@ -73,5 +73,6 @@ def test_99_of_100_values_of_student_lie_within_t(freedom):
     assert (density[1:] + density[:-1]).sum() / 2 * (x[1] - x[0]) == pytest.approx(0.99, abs=1e-4)
 
 
-def test_one_late_sample_of_a_process_moves_no_prediction():
+def test_samples_are_kept_to_a_thousandth_and_a_late_one_moves_no_prediction():
+    assert timing.summary([[1.2344, 1.2346]])["samples"] == [[1.234, 1.235]]
     assert timing.prediction([[2.0, 1.0, 90.0]] * 3, 0.01) == {"low": 1.99, "high": 2.01}
