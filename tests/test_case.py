@@ -32,7 +32,7 @@ DESCRIBED = {
     ),
     "a sequence over the capacity is told, not refused": (
         Case.decode(1, 66_048, max_model_len=65_536),
-        {"needed": 516, "capacity": 512, "width": 512, "fits": False},
+        {"needed": 516, "capacity": 512, "width": 512, "fits": False, "entries": [512]},
     ),
 }
 

@@ -171,11 +171,12 @@ def rows_of(entries, width, layout="packed", *, model_len=1_048_576, decode=True
     [
         ("packed", 2, 100_000, 8192, ["right", "wrong"]),  # of flat offset 8192 the capture's ids are left
         ("packed", 2, 100_000, 4096, ["right", "right"]),
+        ("packed", 2, 100_000, 4098, ["right", "wrong"]),  # its own row, two columns late
         ("pitched", 2, 100_000, 8192, ["right", "right"]),
         # Row 1 is taken from where row 2 lies now; rows 2 and 3 from what the capture left: ids of the same requests.
         ("packed", 4, 0, 8192, ["right", "wrong", "luck", "luck"]),
     ],
-    ids=["packed", "packed-its-own-stride", "pitched", "packed-same-requests"],
+    ids=["packed", "packed-its-own-stride", "packed-late", "pitched", "packed-same-requests"],
 )
 def test_incident_1_a_reader_of_the_captured_stride_finds_only_row_0_of_packed_rows(
     layout, rows, first_block, stride, verdicts
@@ -203,9 +204,9 @@ def test_prefill_rows_hold_the_identity_so_another_row_serves_as_far_as_its_ids_
     assert taken[["start", "stop", "verdict"]].values.tolist() == [[512, 527, "luck"], [527, 532, "wrong"]]
 
 
-def test_a_reader_takes_nothing_of_a_padded_token():
-    now = replace(rows_of((2, 4), 128), given_slots=(-1, 0))
-    assert reads(now, now, "decode", 128)["row"].tolist() == [1]
+def test_a_reader_takes_nothing_of_a_padded_token_and_all_up_to_the_end_of_the_buffer():
+    now = replace(rows_of((2, 128), 128, model_len=16_384), given_slots=(-1, 0))
+    assert reads(now, now, "decode", 128)[["row", "start", "stop"]].values.tolist() == [[1, 128, 256]]
 
 
 @st.composite
