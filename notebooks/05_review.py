@@ -30,6 +30,7 @@ with app.setup:
     from c128a.account import step
     from c128a.account.claims import CLAIMS, LEVELS, SUBJECTS, find, markdown, tally
     from c128a.account.walk import HUNKS
+    from c128a.bench import records
     from c128a.case import CAPACITY, COMPRESS_RATIO
     from c128a.deployment.releases import RELEASES
     from c128a.show import forms, page, theme
@@ -136,7 +137,8 @@ def _(findings, moved, settings, still, values):
         f"{_graph['outputs']} outputs of FlashMLA came out wrong (elsewhere; its other rows still held older ids of "
         f"the same requests){'. The new test could not see it' * _unseen}."
     )
-    page.stack(page.header("05_review", "Do the claims hold?", _lead, values), page.notes(settings.problems))
+    _header = page.header("05_review", "Do the claims hold?", _lead, values)
+    page.stack(_header, page.notes(settings.problems), page.notes(records.problems(), kind="neutral"))
     return
 
 
@@ -193,6 +195,7 @@ def _(opened, still):
 
 @app.cell
 def _(moved):
+    mo.stop(not moved["loop_32"].facts, block(moved["loop_32"]))
     _rows = pd.DataFrame(moved["loop_32"].facts["rows"]).rename(columns={"factor": "value"})
     _rows["name"] = _rows["what"].map({"columns": "columns", "trips": "trips of the loop", "us": "measured µs"})
     _rows["label"] = [f"{r.value:.3g} × ({r.before:,.4g} → {r.after:,.4g})" for r in _rows.itertuples()]
@@ -485,10 +488,15 @@ def _(run, times, values):
 @app.cell(hide_code=True)
 def _(run):
     _at = [("from_rows_fixed", CAPACITY), ("from_rows_adaptive", 256)]
-    _here, _released = (
-        " and ".join(f"{step.times_of(name).at('combine', form, 'prefill', 8192, 32_768, w).us:.1f}" for form, w in _at)
-        for name in ("recorded", "elsewhere")
-    )
+    try:
+        _here, _released = (
+            " and ".join(
+                f"{step.times_of(name).at('combine', form, 'prefill', 8192, 32_768, w).us:.1f}" for form, w in _at
+            )
+            for name in ("recorded", "elsewhere")
+        )
+    except step.NoAccountError:  # a record that cannot be read
+        _here = _released = "unknown"
     _left_out = f"""
     - The step estimate counts the matrix products of the active parameters ({step.MODELS[run.model].source}). Attention
       over the context and communication make a real step longer, and every share smaller.
@@ -521,6 +529,8 @@ def _(run):
 
 @app.cell
 def _(moved, run):
+    _mine = [moved[key] for key in ("where", "throughput", "first_token")]
+    mo.stop(not _mine[0].facts, mo.vstack(list(map(block, _mine))))
     _rows = moved["where"].facts["rows"].rename(columns={"saved_us": "value", "step": "part"})
     _rows["name"] = _rows["part"] + ": " + _rows["kernel"]
     _rows["label"] = [f"{us:,.1f} µs" if us < 100 else f"{us:,.0f} µs" for us in _rows["value"]]
@@ -546,6 +556,8 @@ def _(moved, run):
 
 @app.cell
 def _(moved):
+    _both = [moved[key] for key in ("long", "regression")]
+    mo.stop(not all(found.facts for found in _both), mo.vstack(list(map(block, _both))))
     _long = moved["long"].facts["rows"].rename(columns={"kernel": "name", "us": "value"})
     _long["part"], _long["label"] = _long["form"].map(FORM), _long["value"].map("{:,.1f} µs".format)
     _styles = {name: STYLE[name] for name in ("fixed width", "adaptive width")}

@@ -26,6 +26,7 @@ with app.setup(hide_code=True):
     import pandas as pd
 
     from c128a.account.step import MODELS
+    from c128a.bench import records
     from c128a.case import COMPRESS_RATIO
     from c128a.deployment import check, command
     from c128a.deployment.__main__ import costs_of
@@ -98,7 +99,8 @@ def _():
 @app.cell(hide_code=True)
 def _(found, values):
     _lead = "{} **{}.** ".format(*LEVELS[found.verdict]) + found.sentence
-    page.header("06_deployment", "Is my deployment safe?", _lead, values)
+    _header = page.header("06_deployment", "Is my deployment safe?", _lead, values)
+    page.stack(_header, page.notes(records.problems(), kind="neutral"))
     return
 
 

@@ -326,7 +326,11 @@ def addresses(run: Run, times: Times) -> Facts:
         built = _live("frozen")
     sheet = [found for found in records.findings("elsewhere") if found["sheet"] == "frozen"]
     errors = [error for found in sheet if found["layout"] == "packed" for error in found["relative_error_high"]]
-    outputs = {"attention_error": max(errors), "outputs": len(errors), "outputs_wrong": sum(map(bool, errors))}
+    outputs = {
+        "attention_error": max(errors, default=0.0),
+        "outputs": len(errors),
+        "outputs_wrong": sum(map(bool, errors)),
+    }
     return {**built, **wrong, **outputs, "of": len(rows) // 2, "rows": rows}
 
 
@@ -369,6 +373,8 @@ def where(run: Run, times: Times) -> Facts:
     """Microseconds saved a step at 32k: by the builder in decode, by builder and combine in prefill; attention."""
     at = Run(run.model)
     attention = records.rows(kernel="flashmla_decode", variant="released", decode=DECODE_ROWS).set_index("policy")["us"]
+    if attention.empty:
+        raise NoAccountError("no record holds times of FlashMLA's decode")
     decode, prefill = saved_us(decode_step(DECODE_ROWS, at, times)), saved_us(prefill_step(at, times))
     rows = [("decode", *saved) for saved in decode.items()] + [("prefill", *saved) for saved in prefill.items()]
     return {

@@ -127,12 +127,13 @@ def provenance(name: str) -> dict[str, Any]:
 
 
 def findings(name: str) -> list[dict[str, Any]]:
-    """What a record holds beside times, in the file's order; raises as `provenance` does.
+    """What a record holds beside times, in the file's order; nothing where it cannot be read: see `problems`.
 
     >>> [row["compiled_variants"] for row in findings("elsewhere") if row["sheet"] == "variants"]
     [1, 3, 4, 5]
     """
-    return [dict(row) for row in _record(name).findings]
+    record = _all(folder())[0].get(name)
+    return [dict(row) for row in record.findings] if isinstance(record, Record) else []
 
 
 def problems() -> list[str]:

@@ -9,6 +9,7 @@ import runpy
 import pandas as pd
 import pytest
 
+from c128a.account.step import times_of
 from c128a.bench import records
 from tests.bench.test_profile import trace
 from tests.support.pages import ROOT
@@ -63,17 +64,25 @@ def test_a_cards_live_times_stand_beside_the_record_and_are_counted(notebook):
     assert "live · Some Card" in text and "49 of 56 live times lie where the record expects" in text
 
 
-def test_records_that_cannot_be_read_are_named_and_the_page_goes_on_with_the_others(notebook, monkeypatch, tmp_path):
+@pytest.fixture
+def afresh():
+    """What was made of the records is forgotten before the test and after it."""
+    times_of.cache_clear()
+    yield
+    times_of.cache_clear()
+
+
+@pytest.mark.usefixtures("afresh")
+@pytest.mark.parametrize("page", ["04_timing", "05_review", "06_deployment"])
+def test_records_that_cannot_be_read_are_named_and_each_page_goes_on_with_the_others(page, monkeypatch, tmp_path):
     broken = ("h200-combine", "h200-host", "h200-step", "elsewhere")
     for name in records.names():
-        (tmp_path / f"{name}.json").write_bytes(
-            b"" if name in broken else (records.folder() / f"{name}.json").read_bytes()
-        )
+        (tmp_path / f"{name}.json").write_bytes(b"" if name in broken else (ROOT / f"data/{name}.json").read_bytes())
     monkeypatch.setattr(records, "folder", lambda: tmp_path)
-    outputs, cells = notebook["app"].run()
+    outputs, _ = runpy.run_path(str(ROOT / f"notebooks/{page}.py"))["app"].run()
     text = html.unescape(html.unescape("".join(str(getattr(output, "text", output)) for output in outputs)))
     assert all(f"record {name}: not JSON" in text for name in broken)
-    assert text.count("can be read") == 4 and cells["mine"]["us"].min() > 0
+    assert text.count("can be read") == (4 if page == "04_timing" else 0)
 
 
 @browser
