@@ -74,8 +74,8 @@ class _OnImport(importlib.abc.MetaPathFinder):
             def exec_module(module: ModuleType) -> None:
                 run(module)
                 if self in sys.meta_path:
-                    sys.meta_path.remove(self)
                     install()
+                    sys.meta_path.remove(self)  # not where it was refused: a second import is refused as well
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
