@@ -193,14 +193,6 @@ def _(set_pasted, settings):
 
 
 @app.cell(hide_code=True)
-def _(controls, preset, settings):
-    _typed, wrong = settings.take({**controls.value, "invariant": "yes" if controls.value["invariant"] else "no"})
-    settings.values["preset"] = preset.value
-    values = dict(settings.values)
-    return values, wrong
-
-
-@app.cell(hide_code=True)
 def _(controls, line_area, preset):
     _names = ["release", *(["layout", "policy"] if controls["release"].value == OWN else []), "graph", "consumer"]
     _names += ["model_len", "batch", "seqs", "spec", "block", "seq", "capacity", "warm", "invariant"]
@@ -209,44 +201,42 @@ def _(controls, line_area, preset):
 
 
 @app.cell(hide_code=True)
-def _(get_pasted, settings, values, wrong):
-    # What was not read of a pasted command could change the verdict, until a control is moved that says it; so could a
-    # command that was not read at all.
-    _pasted = get_pasted()
-    _line, _open, _held = _pasted if isinstance(_pasted, tuple) else (None, {}, {})
-    _unread = [
-        f"{name}: {why}" for name, why in _open.items() if values.get(NAMES.get(name)) == _held.get(NAMES.get(name))
-    ]
-    _unread += ["the pasted command was not read"] if isinstance(_pasted, str) else []
+def _(controls, get_pasted, preset, settings):
+    _, _wrong = settings.take({**controls.value, "invariant": "yes" if controls.value["invariant"] else "no"})
+    settings.values["preset"] = preset.value
+    values = dict(settings.values)
     arguments = {argument: values[name] for argument, name in NAMES.items()}
     arguments |= {"capacity": values["capacity"] or None, "batch_invariant": values["invariant"] == "yes"}
+    arguments["warmup_widths"] = [int(width) for width in values["warm"].split(",")] if values["warm"] else None
     if values["release"] == OWN:
         arguments |= {"release": None, "layout": values["layout"], "policy": values["policy"]}
-    if _line:
+
+    # What was not read of a pasted command could change the verdict, until a control is moved that says it; so could a
+    # command that was not read at all.
+    _pasted, _unread, _told = get_pasted(), [], None
+    if isinstance(_pasted, str):
+        _unread = ["the pasted command was not read"]
+        _told = page.alarm(f"**The command line was not read.** {page.user_text(_pasted)}")
+    elif _pasted:
+        _line, _open, _held = _pasted
         arguments |= {name: value for name, value in _line.values.items() if name not in NAMES}
-    arguments["warmup_widths"] = [int(width) for width in values["warm"].split(",")] if values["warm"] else None
-    _problems = [*settings.problems, *wrong]
+        _named = {name: NAMES.get(name) for name in _open}
+        _unread = [f"{name}: {_open[name]}" for name, at in _named.items() if values.get(at) == _held.get(at)]
+        _lists = {"Read": _line.sources.values(), "Not read, without a meaning here": _line.not_read}
+        _told = page.columns(
+            *(
+                mo.md("\n".join([f"**{title}**\n", *(f"- {page.user_text(text)}" for text in texts or ["nothing"])]))
+                for title, texts in {**_lists, "To settle by hand": _line.notes}.items()
+            )
+        )
     try:
         found = check(**arguments, unread=_unread)
-    except ValueError as _wrong:  # a list with widths beyond these buffers
-        _problems.append(f"{_wrong}. Shown: no list.")
+    except ValueError as _refused:  # a list with widths beyond these buffers
+        _wrong.append(f"{_refused}. Shown: no list.")
         arguments["warmup_widths"] = None
         found = check(**arguments, unread=_unread)
-
-    def _listed(title, texts):
-        return mo.md("\n".join([f"**{title}**\n", *(f"- {page.user_text(text)}" for text in texts or ["nothing"])]))
-
-    _told = None
-    if isinstance(_pasted, str):
-        _told = page.alarm(f"**The command line was not read.** {page.user_text(_pasted)}")
-    elif _line:
-        _told = page.columns(
-            _listed("Read", list(_line.sources.values())),
-            _listed("Not read, without a meaning here", _line.not_read),
-            _listed("To settle by hand", _line.notes),
-        )
-    page.stack(page.notes(_problems), _told, gap=1)
-    return arguments, found
+    page.stack(page.notes([*settings.problems, *_wrong]), _told, gap=1)
+    return arguments, found, values
 
 
 @app.cell(hide_code=True)
@@ -268,16 +258,15 @@ def _(found):
         _verdict = mo.Html(f'<div role="status">{mo.callout(mo.md(f"{_sign} {_text}"), kind=_kind).text}</div>')
     _setup, _widths = found.setup, found.widths
     _reach = width_list(_widths) if len(_widths) <= 8 else f"{_widths[0]:,} to {_widths[-1]:,}"
-    _stats = {
-        "Capacity": (f"{found.capacity:,} columns", f"sequences of up to {_setup.longest_sequence:,} tokens"),
-        "Widths": (f"{len(_widths):,}", f"{_reach} columns"),
-        "Decode rows": (f"{_setup.decode_rows:,} at most", f"{_setup.max_num_batched_tokens:,} tokens in a batch"),
-        "Buffers": (
-            human_bytes(found.reserved_bytes),
-            f"the released builder: {human_bytes(found.released_bytes)}",
+    _ours, _released = human_bytes(found.reserved_bytes), human_bytes(found.released_bytes)
+    _stats = [
+        mo.stat(f"{found.capacity:,} columns", "Capacity", f"sequences of up to {_setup.longest_sequence:,} tokens"),
+        mo.stat(f"{len(_widths):,}", "Widths", f"{_reach} columns"),
+        mo.stat(
+            f"{_setup.decode_rows:,} at most", "Decode rows", f"{_setup.max_num_batched_tokens:,} tokens in a batch"
         ),
-    }
-    _stats = [mo.stat(value, label=label, caption=caption) for label, (value, caption) in _stats.items()]
+        mo.stat(_ours, "Buffers", f"the released builder: {_released}"),
+    ]
     mo.vstack([_verdict, grid(_stats, "11rem")], gap=1)
     return
 
@@ -376,8 +365,11 @@ def _(found):
     """)
     _setup = found.setup
     # Without lens and request ids, which are thousands of times smaller.
-    _bytes = pd.DataFrame(found.buffers).query("columns > 1")
-    _bytes = _bytes.rename(columns={"name": "part", "bytes": "this package", "released_bytes": "released"})
+    _bytes = (
+        pd.DataFrame(found.buffers)
+        .query("columns > 1")
+        .set_axis(["part", "rows", "columns", "this package", "released"], axis="columns")
+    )
     _bytes = _bytes.melt("part", ["this package", "released"], "name")
     _bytes["label"] = _bytes["value"].map(human_bytes)
     _bytes["tip"] = _bytes["name"] + ", " + _bytes["part"] + ": " + _bytes["label"]

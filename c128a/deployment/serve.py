@@ -96,9 +96,9 @@ MODEL_NAMES: dict[Model, str] = {
     "V4.1": r"deepseek[-_]?v4[._]?1(?![0-9kmbtg])",
     "other": r"(?<![a-z])(llama|qwen|mi[sx]tral|gemma|gpt-oss|glm|kimi|minimax|deepseek[-_]?(v[123]|r1))(?=[^/]*/*$)",
 }
-# Variables that can change the verdict; of all but the first another value than vLLM's default.
+# Variables that can change the verdict, with another value than vLLM's default.
 VARIABLES = {
-    "VLLM_BATCH_INVARIANT": "",
+    "VLLM_BATCH_INVARIANT": "it is neither 0 nor 1",
     "VLLM_USE_V2_MODEL_RUNNER": "the older model runner splits decode from prefill in another way",
     "VLLM_USE_BREAKABLE_CUDAGRAPH": "what its graphs hold is not described here",
     "VLLM_ATTENTION_BACKEND": "it may choose another kernel",
@@ -259,18 +259,6 @@ def _scalar_parts(value: str, key: str, listed: bool) -> Parts:
         if key not in ("command", "args", "entrypoint") and not re.search(r"(^|\s)-[-a-z]", value):
             return [[value] if VERSION.search(value) or MATTERS.search(value) else []]
     return [[], *_shell_parts(value, document=True)]
-
-
-def _number(name: str, value: Any, *, human: bool = False) -> int:
-    """The whole number of an option; raises ValueError, and repeats only what looks like a number."""
-    text = str(value)
-    try:
-        if isinstance(value, bool) or not (human or re.fullmatch(r"\s*[0-9]{1,15}\s*", text)):
-            raise ValueError("it must be a whole number")
-        return human_int(text)
-    except ValueError as error:
-        shown = text if re.fullmatch(r"[0-9][0-9._]{0,19}[A-Za-z]{0,2}", text) else "no number"
-        raise ValueError(f"{name} is {shown}: {error}") from None
 
 
 def _variable(text: str) -> bool:
@@ -481,29 +469,39 @@ class _Reader:
 
     def settle_numbers(self) -> None:
         for name, argument in NUMBERS.items():
-            if name not in self.options:
-                continue
-            value, typed, _ = self.options[name]
-            if value is None:
+            value, typed = self.value(name), self.options[name].typed if name in self.options else ""
+            if name == "--max-model-len" and value.strip().lower() in ("auto", "-1"):
+                self.unread[argument] = (
+                    f"{typed} {value.strip()}: fitted to the memory at start-up; vLLM's log names it"
+                )
+            elif typed and not value:
                 raise ValueError(f"{typed} has no value")
-            if _variable(value):
-                self.unread[argument] = f"{typed} is a variable"
-            elif name == "--max-model-len" and value.strip().lower() in ("auto", "-1"):
-                fitted = "fitted to the memory at start-up; vLLM's log names it"
-                self.unread[argument] = f"{typed} {value.strip()}: {fitted}"
-            else:
-                human = name in ("--max-model-len", "--max-num-batched-tokens")
-                self.put(argument, _number(typed, value, human=human), f"{typed} {value.strip()}")
+            elif typed:
+                self.number(argument, typed, value, human=name in ("--max-model-len", "--max-num-batched-tokens"))
         chunked, batch = self.options.get("--enable-chunked-prefill"), "max_num_batched_tokens"
         if chunked and "no" in chunked.typed and batch not in self.values:
             self.unread.setdefault(batch, f"with {chunked.typed} it is the model length, or more")
 
+    def number(self, argument: str, typed: str, value: Any, *, human: bool = False) -> None:
+        """Take a whole number; a ValueError repeats only what looks like a number."""
+        text = str(value).strip()
+        try:
+            if _variable(text):
+                self.unread[argument] = f"{typed} is a variable"
+            elif isinstance(value, bool) or not (human or re.fullmatch("[0-9]{1,15}", text)):
+                raise ValueError("it must be a whole number")
+            else:
+                self.put(argument, human_int(text), f"{typed} {text}")
+        except ValueError as error:
+            said = text if re.fullmatch(r"[0-9][0-9._]{0,19}[A-Za-z]{0,2}", text) else "no number"
+            raise ValueError(f"{typed} is {said}: {error}") from None
+
     def object(self, name: str, *read: str) -> dict[str, Any]:
         """The object of a JSON option. The other keys of it are listed, without their values."""
         prefix = f"{name}."
-        keys = {full.removeprefix(prefix): one.value for full, one in self.options.items() if full.startswith(prefix)}
-        config: Any = {key: _parsed(text or "") for key, text in keys.items()}
-        if not keys and name in self.options:  # vLLM lets the keys replace the object
+        config: Any = {full.removeprefix(prefix): self.value(full) for full in self.options if full.startswith(prefix)}
+        config = {key: _parsed(text) for key, text in config.items()}
+        if not config and name in self.options:  # vLLM lets the keys replace the object
             config = _parsed(self.value(name))
         if isinstance(config, str) and _variable(config):
             self.unread[name] = "it is a variable, or holds one"
@@ -511,29 +509,28 @@ class _Reader:
         if not isinstance(config, dict):
             raise ValueError(f"{self.options[name].typed} has no value that is a JSON object")
         config = {key.replace("-", "_"): value for key, value in config.items()}
-        for key in config:
+        for key in (key for key in config if key not in read):
             top = key.partition(".")[0].rstrip("+")
-            shown = f"{name}.{top if re.fullmatch('[a-z_]{1,48}', top) else '…'}"
             if top in OBJECTS[name].split():
-                self.not_read.append(shown)
-            elif key not in read:
-                self.unread[shown] = "what it changes is not described here"
+                self.not_read.append(f"{name}.{top}")
+            else:
+                top = top if re.fullmatch("[a-z_]{1,48}", top) else "…"
+                self.unread[f"{name}.{top}"] = "what it changes is not described here"
         return config
 
     def settle_speculation(self) -> None:
         config = self.object("--speculative-config", *SPECULATION.values(), "enable_adaptive_verification")
-        given = {key: self.value(name) for name, key in SPECULATION.items() if name in self.options}
-        config |= given
+        config |= {key: self.value(name) for name, key in SPECULATION.items() if name in self.options}
         if not config:
             return
-        count, method = config.get("num_speculative_tokens"), config.get("method")
-        if count is None or _variable(str(count)):
-            self.unread["num_speculative_tokens"] = "their number is left to the draft model, or is a variable"
+        method = config.get("method")
+        if config.get("num_speculative_tokens") is None:
+            self.unread["num_speculative_tokens"] = "their number is left to the draft model"
         else:
-            words = "--spec-tokens" if "num_speculative_tokens" in given else "num_speculative_tokens ="
-            self.put("num_speculative_tokens", _number("num_speculative_tokens", count), f"{words} {count}")
+            typed = "--spec-tokens" if "--spec-tokens" in self.options else "num_speculative_tokens"
+            self.number("num_speculative_tokens", typed, config["num_speculative_tokens"])
         if method in METHODS:
-            self.put("speculative_method", method, f"method = {method}")
+            self.put("speculative_method", method, f"method {method}")
         elif method is None:
             self.notes.append("The line names no speculative method: a request counts as decode up to 1 + k tokens.")
         else:
@@ -568,12 +565,9 @@ class _Reader:
 
     def settle_variables(self) -> None:
         for name, value in self.variables.items():
-            value = value.strip()
-            if name == "VLLM_BATCH_INVARIANT" and value in ("0", "1"):
-                self.put("batch_invariant", value == "1", f"{name}={value}")
-            elif name == "VLLM_BATCH_INVARIANT":
-                self.unread["batch_invariant"] = f"{name} is neither 0 nor 1"
-            elif name in VARIABLES and value != ("1" if name == "VLLM_USE_V2_MODEL_RUNNER" else "0"):
-                self.unread[name] = VARIABLES[name]
-            else:
+            if name not in VARIABLES:
                 self.not_read.append(name if NAMED_VARIABLE.fullmatch(name) else "a variable")
+            elif name == "VLLM_BATCH_INVARIANT" and value.strip() in ("0", "1"):
+                self.put("batch_invariant", value.strip() == "1", f"{name}={value.strip()}")
+            elif value.strip() != ("1" if name == "VLLM_USE_V2_MODEL_RUNNER" else "0"):
+                self.unread[ARGUMENTS.get(name, name)] = VARIABLES[name]

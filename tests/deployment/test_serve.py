@@ -200,7 +200,7 @@ def test_what_matters_and_was_not_read_keeps_the_verdict_open(names, text):
         ("--api-key a s3cr3t", "--api-key"),
         ("--header 'Authorization: Bearer s3cr3t'", "--header"),
         ("""--kv-transfer-config '{"token": "s3cr3t"}'""", "--kv-transfer-config"),
-        ("""-sc '{"num_speculative_tokens": 1, "model": "https://u:s3cr3t@h/x"}'""", "num_speculative_tokens = 1"),
+        ("""-sc '{"num_speculative_tokens": 1, "model": "https://u:s3cr3t@h/x"}'""", "num_speculative_tokens 1"),
         ("--env=HF_TOKEN=s3cr3t", "HF_TOKEN"),
         ("-e HUGGING_FACE_HUB_TOKEN=s3cr3t", "HUGGING_FACE_HUB_TOKEN"),
         ("-eHF_TOKEN=s3cr3t", "HF_TOKEN"),
