@@ -223,11 +223,10 @@ def _(controls, get_pasted, preset, settings):
         _named = {name: NAMES.get(name) for name in _open}
         _unread = [f"{name}: {_open[name]}" for name, at in _named.items() if values.get(at) == _held.get(at)]
         _lists = {"Read": _line.sources.values(), "Not read, without a meaning here": _line.not_read}
-        _told = page.columns(
-            *(
-                mo.md("\n".join([f"**{title}**\n", *(f"- {page.user_text(text)}" for text in texts or ["nothing"])]))
-                for title, texts in {**_lists, "To settle by hand": _line.notes}.items()
-            )
+        _lists = {title: [f"\n- {page.user_text(text)}" for text in texts] for title, texts in _lists.items()}
+        _lists["To settle by hand"] = [f"\n- {note}" for note in _line.notes]
+        _told = grid(
+            [mo.md(f"**{title}**\n{''.join(texts or ['nothing'])}") for title, texts in _lists.items()], "18rem"
         )
     try:
         found = check(**arguments, unread=_unread)
@@ -245,10 +244,8 @@ def _(found):
     _text = f"**{_word}.**"
     if found.verdict in ("danger", "warning"):
         _text = f"**{_word}: {found.findings[0].title}.** What avoids it: {found.findings[0].setting}"
-    _levels = [LEVELS[finding.severity][1].lower() for finding in found.findings]
-    _text += (
-        f" Findings: {', '.join(f'{level}: {_levels.count(level)}' for level in dict.fromkeys(_levels)) or 'none'}."
-    )
+    _levels = pd.Series([LEVELS[finding.severity][1].lower() for finding in found.findings]).value_counts(sort=False)
+    _text += f" Findings: {', '.join(f'{level}: {count}' for level, count in _levels.items()) or 'none'}."
     if found.unread:
         _unread = "\n".join(f"- {page.user_text(why)}" for why in found.unread)
         _text += f" Not read, and it could change the verdict:\n\n{_unread}"
@@ -365,11 +362,8 @@ def _(found):
     """)
     _setup = found.setup
     # Without lens and request ids, which are thousands of times smaller.
-    _bytes = (
-        pd.DataFrame(found.buffers)
-        .query("columns > 1")
-        .set_axis(["part", "rows", "columns", "this package", "released"], axis="columns")
-    )
+    _bytes = pd.DataFrame(found.buffers).query("columns > 1")
+    _bytes.columns = ["part", "rows", "columns", "this package", "released"]
     _bytes = _bytes.melt("part", ["this package", "released"], "name")
     _bytes["label"] = _bytes["value"].map(human_bytes)
     _bytes["tip"] = _bytes["name"] + ", " + _bytes["part"] + ": " + _bytes["label"]
