@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 RATIO = 128
 
-_log = logging.getLogger(__name__)
-
 
 class DoesNotFitError(Exception):
     """The released function has to do this call; the message says why."""
@@ -63,7 +61,7 @@ class StepRows:
         kind = re.sub(r"\d+", "#", reason)
         if kind not in self._said:
             self._said.add(kind)
-            _log.warning("%s", reason)
+            logging.getLogger(__name__).warning("%s", reason)
 
     def combine(
         self,

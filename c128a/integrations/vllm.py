@@ -251,5 +251,4 @@ def _replace(released: Callable[..., Any], stand_in: Callable[..., Any]) -> int:
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:
-    """The parameters of a function without their annotations."""
     return [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
