@@ -388,8 +388,8 @@ def _(at, batch, cache, packed):
     _said += f" In {_loads} of the others the loads alone take longer than the fill." if _loads else ""
     _told = (
         f"Over all {len(_ratios)} recorded cells of one length ({cache} L2, overlapping launches) tiles take "
-        f"{_mean:.2f} × less time than the row loop in the geometric mean, least {_ratios.min():#.3g} ×. With launches "
-        f"apart it is {geometric_mean(_apart):.2f} ×, least {_apart.min():#.3g} ×; cold and apart is nearest to serving."
+        f"{_mean:.2f} × less time than the row loop in the geometric mean, least {_ratios.min():#.3g} ×; with launches "
+        f"apart {geometric_mean(_apart):.2f} ×, least {_apart.min():#.3g} ×; cold and apart is nearest to serving."
     )
     page.stack(_text, page.columns(page.stack(_gain_picture, say(_told)), page.stack(_fill_picture, say(_said))))
     return
