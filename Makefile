@@ -40,7 +40,7 @@ test: $(VENV)/test.stamp
 site: $(VENV)/site.stamp
 	$(BIN)/python scripts/build_site.py site
 
-# The pictures of the README, in docs/images/; needs Chromium.
+# The pictures of the README, in docs/images/, and of the cards in the gallery; needs Chromium.
 screenshots: $(VENV)/test.stamp
 	$(BIN)/python scripts/screenshots.py
 

@@ -1,7 +1,7 @@
-"""One picture of the top of each page, for the README: `python scripts/screenshots.py [docs/images]`. Needs Chromium.
+"""Two pictures of each page: `python scripts/screenshots.py [docs/images]`. Needs Chromium.
 
-Each page is shown as it opens, 1280 pixels wide and light: the sentence, the controls and the first pictures, up to a
-heading.
+The README's shows a page as it opens, 1280 pixels wide and light: the sentence, the controls and the first pictures, up
+to a heading. The card's, in the gallery of `marimo run notebooks`, shows the first picture, in a narrow window.
 """
 
 import sys
@@ -13,6 +13,8 @@ from c128a.show.page import PAGES
 
 WIDTH, HEIGHT = 1280, 1150  # pixels
 TOP, LEAST = 46, 600  # above TOP lie marimo's own buttons; a picture ends before the last heading below LEAST
+CARD, RATIO, SMALL = 790, 1200 / 630, 200  # of a card: window and shape; pictures lower than SMALL are passed over
+STATE = {"00_start": "&step=5"}  # where a page opens with less to see
 QUIET_MS = 1_500  # a page counts as drawn when its number of marks has not changed for this long
 MARKS = """() => {
     const count = root => [...root.querySelectorAll('*')].reduce(
@@ -21,18 +23,35 @@ MARKS = """() => {
 }"""
 HEADINGS = "[...document.querySelectorAll('h2')].map(heading => heading.getBoundingClientRect().top)"
 
+
+def settle(tab) -> None:
+    """Wait until the page is drawn."""
+    drawn = -1
+    while drawn != (drawn := tab.evaluate(MARKS)):
+        tab.wait_for_timeout(QUIET_MS)
+
+
+def shoot(tab, path: Path, **clip: float) -> None:
+    """Take this part of the window."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(path=path, clip=clip)
+    print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images")
-folder.mkdir(parents=True, exist_ok=True)
 with served() as (address, _), chromium() as browser:
     for name in PAGES:
         tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
-        tab.goto(f"{address}/?file={name}.py")
+        tab.goto(f"{address}/?file={name}.py{STATE.get(name, '')}")
         tab.wait_for_selector(".c128a-lead", timeout=60_000)
-        drawn = -1
-        while drawn != (drawn := tab.evaluate(MARKS)):
-            tab.wait_for_timeout(QUIET_MS)
+        settle(tab)
         end = max((top for top in tab.evaluate(HEADINGS) if LEAST < top < HEIGHT), default=HEIGHT)
-        path = folder / f"{name}.png"
-        tab.screenshot(path=path, clip={"x": 0, "y": TOP, "width": WIDTH, "height": int(end) - 12 - TOP})
+        shoot(tab, folder / f"{name}.png", x=0, y=TOP, width=WIDTH, height=int(end) - 12 - TOP)
+
+        tab.set_viewport_size({"width": CARD, "height": 4 * HEIGHT})
+        settle(tab)
+        boxes = [chart.bounding_box() for chart in tab.locator("svg.marks").all()]
+        top = next(box["y"] for box in boxes if box["height"] >= SMALL) - 12
+        card = ROOT / "notebooks" / "__marimo__" / "assets" / name / "opengraph.png"
+        shoot(tab, card, x=55, y=top, width=CARD - 110, height=(CARD - 110) / RATIO)
         tab.close()
-        print(f"{path}: {path.stat().st_size / 1000:.0f} kB")

@@ -45,6 +45,7 @@ RECORDED = bool(os.environ.get("C128A_SITE"))  # the page runs once, to become a
 
 # File name without its suffix, name in the header.
 PAGES = {
+    "00_start": "Start",
     "01_width": "Width",
     "02_layout": "Layout",
     "03_kernel": "Kernel",

@@ -155,9 +155,9 @@ def test_links_lead_through_the_pages(visit):
 def test_the_index_is_reached_by_keyboard_and_uses_the_pages_fonts(visit):
     visit.open("index.html", "ul.cards")
     visit.page.keyboard.press("Tab")
-    assert visit.page.evaluate("document.activeElement.textContent") == "1 · How wide must a row be?"
+    assert visit.page.evaluate("document.activeElement.textContent") == "0 · From a token to a cell"
     visit.page.keyboard.press("Enter")
-    visit.page.wait_for_url("**/01_width.html")
+    visit.page.wait_for_url("**/00_start.html")
     assert visit.outside == set()
 
 
