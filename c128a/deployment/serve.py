@@ -46,8 +46,8 @@ NUMBERS = {
 OBJECTS = {
     "--speculative-config": "revision code_revision draft_tensor_parallel_size quantization moe_backend kv_cache_dtype "
     "attention_backend max_model_len rejection_sample_method",
-    "--compilation-config": "mode cudagraph_capture_sizes max_cudagraph_capture_size cudagraph_num_of_warmups "
-    "custom_ops compile_sizes inductor_compile_config cache_dir debug_dump_path",
+    "--compilation-config": "mode pass_config cudagraph_capture_sizes max_cudagraph_capture_size custom_ops "
+    "cudagraph_num_of_warmups compile_sizes inductor_compile_config cache_dir debug_dump_path",
     "--attention-config": "flash_attn_version flash_attn_max_num_splits_for_cuda_graph indexer_kv_dtype",
 }
 SHARDED = ("--decode-context-parallel-size", "--prefill-context-parallel-size")
@@ -338,8 +338,11 @@ class _Reader:
             else:
                 exported = all(word == "export" or ASSIGNED.fullmatch(word) for word in part)
                 self.outside(part, own=exported, before=self.part < chosen)
-        if not commands and not any(name.partition(".")[0] in READ for name in self.options):
+        places = {option.part for name, option in self.options.items() if name.partition(".")[0] in READ}
+        if not commands and not places:
             raise ValueError("this is no vllm serve command")
+        if self.document and commands != images and chosen in places and len(places) > 1:
+            self.unread["commands"] = "the document has options in a whole command and elsewhere"
 
     def outside(self, words: list[str], *, own: bool, before: bool = True) -> None:
         """Words before or after the serve command: variables, and what matters and was not meant for it."""
@@ -386,7 +389,7 @@ class _Reader:
                 taken, open_end = self.option(word, following)
                 if taken:
                     next(rest, None)
-            elif re.search(r"deepseek[-_]?v4", word, re.I) if self.document else self.is_model(word):
+            elif not open_end and self.may_name_model(word):
                 self.names.append(word)
             elif _variable(word):
                 self.unread["variable"] = "a variable of the shell may hold options"
@@ -394,7 +397,9 @@ class _Reader:
                 self.guard(word)
                 self.nameless += not open_end
 
-    def is_model(self, word: str) -> bool:
+    def may_name_model(self, word: str) -> bool:
+        if self.document:  # its words are of other things too
+            return re.search(r"deepseek[-_]?v4", word, re.I) is not None
         return not self.names and (not _variable(word) or "model" in word.lower())
 
     def option(self, word: str, following: str) -> tuple[bool, bool]:
@@ -403,10 +408,8 @@ class _Reader:
         typed, _, key = typed.partition(".")
         name = ALIASES.get(typed, typed.replace("_", "-"))
         first, read = name.lstrip("-").partition("-")[0], name in READ
-        flag, valued = (
-            first in FLAGS.split() or name in FLAGS_READ,
-            first in VALUED.split() or MOST.fullmatch(name) is not None,
-        )
+        flag = first in FLAGS.split() or name in FLAGS_READ
+        valued = first in VALUED.split() or MOST.fullmatch(name) is not None
         short = not read and any(option.startswith(name) for option in READ)  # vLLM takes abbreviations
         if short or not (read or flag or valued):
             if not (self.document and re.fullmatch(r"-[a-z]{1,5}", name)):  # of another command, as bash -c
