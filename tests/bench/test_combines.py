@@ -5,7 +5,7 @@ import pytest
 from c128a.bench import combines, peers
 from c128a.case import Case
 
-STEP = Case((3, 2), (3_000, 40_000), 0)
+STEP = Case((2, 1), (3_000, 9_000), 0)
 # A function under the name of SGLang's that uses a constant and another function of its file, and fills the window's
 # part with what the argument of the test says.
 SOURCE = """
@@ -45,7 +45,7 @@ def engine(folder, off=0):
 def test_a_chunk_is_timed_in_both_forms_beside_an_engine(tmp_path):
     found = peers.find(engine(tmp_path))
     assert {name: peer.version for name, peer in found.items()} == {"sglang": "0.5.23"}
-    timed = combines.combine(combines.chunk(5, 3_000), found)
+    timed = combines.combine(combines.chunk(2, 3_000), found)
     for each in timed:
         each.call()
     widths = {each.facts["variant"]: each.facts["out_width"] for each in timed}
@@ -54,25 +54,26 @@ def test_a_chunk_is_timed_in_both_forms_beside_an_engine(tmp_path):
 
 
 def test_a_step_is_timed_in_every_layer_and_once(monkeypatch):
-    monkeypatch.setattr(combines, "WORKSPACE_ROWS", 500)  # two chunks: together they take 2 × (312 + 130) rows
+    monkeypatch.setattr(combines, "LAYERS", (1, 3))
+    monkeypatch.setattr(combines, "WORKSPACE_ROWS", 300)  # two chunks: together they take 2 × (70 + 129) rows
     timed = combines.step(STEP, {})
     facts = {(each.facts["layers"], each.facts["variant"]): each.facts for each in timed}
-    assert {name: facts[31, name]["launches"] for name in ("released_256", "every_layer", "once")} == {
-        "released_256": 31 * 2 * 2,  # a fill and a launch for each of two chunks
-        "every_layer": 31 * 2,
+    assert {name: facts[3, name]["launches"] for name in ("released_256", "every_layer", "once")} == {
+        "released_256": 3 * 2 * 2,  # a fill and a launch for each of two chunks
+        "every_layer": 3 * 2,
         "once": 1,
     }
-    size = 5 * (512 + 128) * 4  # 40,000 tokens are 312 entries: 512 columns, and the window
-    assert (facts[20, "once"]["bytes"], facts[20, "every_layer"]["bytes"]) == (size, 20 * size)
+    size = 3 * (128 + 128) * 4  # 9,000 tokens are 70 entries: 128 columns, and the window
+    assert (facts[3, "once"]["bytes"], facts[3, "every_layer"]["bytes"]) == (size, 3 * size)
     assert [each.facts["variant"] for each in timed if not each.in_graph] == ["once_planned"] * 2
     for each in timed:
-        if each.facts["layers"] == 20 and "released" not in each.facts["variant"]:
+        if each.facts["layers"] == 1 and "released" not in each.facts["variant"]:
             each.call()
 
 
 def test_an_engine_whose_rows_are_wrong_is_not_timed(tmp_path):
-    with pytest.raises(AssertionError, match=r"sglang differs in cell 0\+5@3000, 256 wide"):
-        combines.combine(combines.chunk(5, 3_000), peers.find(engine(tmp_path, off=1)))
+    with pytest.raises(AssertionError, match=r"sglang differs in cell 0\+2@3000, 256 wide"):
+        combines.combine(combines.chunk(2, 3_000), peers.find(engine(tmp_path, off=1)))
 
 
 def test_a_folder_without_engines_version_or_function_is_refused_with_the_reason(tmp_path):
