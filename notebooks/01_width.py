@@ -28,6 +28,7 @@ with app.setup(hide_code=True):
 
     from c128a.layout import ITEMSIZE, human_bytes
     from c128a.show import forms, page, theme
+    from c128a.show.words import words
     from c128a.width import POLICIES, active_topk_width, capacity_width, loop_trips, reachable_widths, sequence_range
 
     FIELDS = {name: page.shared_fields()[name] for name in ("preset", "seq", "model_len", "ratio", "policy")}
@@ -210,6 +211,7 @@ def _(built, capacity, fits, needed, policy, width):
         **Try:** set the sequence to 32,768 tokens, then press → once on the slider. That is one entry more, so the row
         needs one column more. How many more does each policy build?
         """),
+        words("entry", "row", "column", "width", "capacity", "pad"),
     )
     return
 
@@ -325,6 +327,7 @@ def _(built, capacity, full_trips, rows, rows_ui, trips, values, width):
         Fewer trips and bytes are not yet fewer microseconds. What they save on a GPU is measured on the page
         [Timing]({page.link("04_timing", values, only=page.shared_fields())}).
         """),
+        words("trip", "width"),
     )
     return
 

@@ -32,6 +32,7 @@ with app.setup:
     from c128a.layout import ITEMSIZE
     from c128a.show import forms, page, theme
     from c128a.show.own import case_of, parts_of
+    from c128a.show.words import words
     from c128a.trace import BLANK, CELL_KINDS, cells, memory, reads, row_verdicts
     from c128a.width import capacity_width
 
@@ -377,7 +378,7 @@ def _(at, layout, line_place, reach, scenes, setting):
         _say += " The signs above a line stand where a reader looks for each row; the next section says why there."
     if reach < setting.cells:
         _say += f" **Drawn are the first {reach:,} cells.**"
-    page.stack(page.shown(line_place, _line), page.sentence(_say))
+    page.stack(page.shown(line_place, _line), page.sentence(_say), words("stride", "packed", "pitch", "stale"))
     return
 
 
@@ -492,7 +493,7 @@ def _(at, label, layout, reach, rows_place, scenes, setting):
         _say += f" The {setting.grid} of {_spacing * ITEMSIZE:,} bytes lie too close here; the close view has them."
     elif _spacing:
         _say += f" A dashed rule stands at every {_spacing * ITEMSIZE:,} bytes."
-    page.stack(page.shown(rows_place, _picture), page.sentence(_say))
+    page.stack(page.shown(rows_place, _picture), page.sentence(_say), words("row", "column", "pad", "lens", "stride"))
     return (marks,)
 
 

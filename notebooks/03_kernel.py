@@ -30,6 +30,7 @@ with app.setup:
     from c128a.layout import ITEMSIZE, LAYOUTS
     from c128a.show import forms, page, source, theme
     from c128a.show.own import MAX_ROWS, case_of
+    from c128a.show.words import words
     from c128a.trace import KERNELS, grid, pieces, program_shape, trace
 
     TITLE = {"row_loop": "row loop", "tiled": "tiles"}
@@ -432,7 +433,7 @@ def _(case, kernel, places, program, runs, trip):
     **Try:** type 131,072 as the longest sequence, then 131,200. One more entry makes the rows twice as wide, and the
     row loop needs a second trip, in which one lane of the whole batch carries an id.
     """)
-    page.stack(_before, page.columns(*map(_map, KERNELS)), _after) if runs else None
+    page.stack(_before, page.columns(*map(_map, KERNELS)), _after, words("row", "trip", "pad")) if runs else None
     return
 
 
@@ -483,7 +484,8 @@ def _(case, kernel, lane_ui, lanes, places, runs, states, stores):
     it stores an id, and a *pad* where it stores -1. A *masked* lane stores nothing: it lies past the width, or in a row
     that does not exist. This is where width costs time: a pad is a store like any other.
     """)
-    page.stack(_text, page.shown(places["lanes"], _picture()), page.sentence(_said())) if runs else None
+    _words = words("lane", "trip", "entry", "block table", "slot", "lens")
+    page.stack(_text, page.shown(places["lanes"], _picture()), page.sentence(_said()), _words) if runs else None
     return
 
 

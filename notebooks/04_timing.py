@@ -31,6 +31,7 @@ with app.setup:
     from c128a.case import CAPACITY, COMPRESS_RATIO, MAX_MODEL_LEN, Case
     from c128a.layout import human_bytes
     from c128a.show import forms, page, theme
+    from c128a.show.words import words
     from c128a.width import active_topk_width, loop_trips
 
     # By the name in the address: title, decode rows, prefill rows, tokens of all requests but one where they are short.
@@ -324,7 +325,8 @@ def _(at, cell, fixed, loop, mine, tiled):
         _said += f"{_grows}. Eight trips take {fixed.time} µs, {times(fixed, _last)} × the wider one."
     _told = f"To fill the {human_bytes(loop.bytes)} of these rows takes {cell.loc['fill'].time} µs. The row loop takes "
     _told += f"{loop.over:.2f} × that fill, the tiles {tiled.over:.2f} ×; an empty kernel, {cell.loc['empty'].time} µs."
-    page.stack(_text, page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said))))
+    _pair = page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said)))
+    page.stack(_text, _pair, words("width", "capacity", "trip", "pad"))
     return
 
 

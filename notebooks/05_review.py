@@ -34,6 +34,7 @@ with app.setup:
     from c128a.case import CAPACITY, COMPRESS_RATIO
     from c128a.deployment.releases import RELEASES
     from c128a.show import forms, page, theme
+    from c128a.show.words import words
     from c128a.width import active_topk_width
 
     LOOK = dict(zip(LEVELS, theme.LEVELS.values(), strict=True))  # sign and colour of a verdict
@@ -317,7 +318,8 @@ def _(still):
         f"What a reader finds at the stride of its capture, 8,192. {_said}With FlashMLA in a CUDA graph the attention "
         f"output of row 1 was off by up to {_f['attention_error']:.0%} (figures from elsewhere)."
     )
-    page.stack(_why, _covers, _graph, block(still["addresses"], _matrix, _said), gap=1)
+    _words = words("row", "stride", "packed", "pitch", "stale")
+    page.stack(_why, _covers, _graph, block(still["addresses"], _matrix, _said), _words, gap=1)
     return
 
 

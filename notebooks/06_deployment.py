@@ -35,6 +35,7 @@ with app.setup(hide_code=True):
     from c128a.deployment.serve import read_serve_line
     from c128a.layout import LAYOUTS, human_bytes
     from c128a.show import forms, page, theme
+    from c128a.show.words import words
     from c128a.width import sequence_range
 
     OWN = "own"  # in place of a release: a builder with a layout and a policy of its own
@@ -347,7 +348,7 @@ def _(arguments, found, place, values):
         f"{_history} *Try: FlashInfer on SM120 as the decode kernel. Before vLLM 0.33.0 it may read beyond the end of "
         "a row; see which graphs help.*"
     )
-    page.stack(_why, page.shown(place, _picture), _sentence)
+    page.stack(_why, page.shown(place, _picture), _sentence, words("width", "capacity", "stride", "packed", "pitch"))
     return
 
 
