@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import subprocess
 import sys
 
@@ -14,53 +15,29 @@ PR_50004 = "vllm serve deepseek-ai/DeepSeek-V4-Pro --max-model-len 1M --max-num-
 COMMAND = [sys.executable, "-m", "c128a.deployment"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [
-        (["--release", "0.30.0"], 0),
-        (["--release", "0.27.1"], 1),
-        (["--release", "0.27.1", "--graph", "eager"], 0),  # a warning is no failure
-        (["--layout", "packed", "--policy", "pow2"], 1),
-        (["--release", "0.27.1", "--serve", f"{PR_50004} --enforce-eager"], 0),
-        (["--release", "0.27.1", "--serve", PR_50004], 1),
-        (["--release", "0.34.0", "--serve", f"{PR_50004} --config x"], 3),
-        (["--release", "0.34.0", "--serve", "vllm serve m --max-model-len auto"], 3),
-        (["--release", "0.34.0", "--serve", "vllm serve m --max-model-len auto", "--max-model-len", "980224"], 0),
-        (["--release", "0.35.0"], 3),
-        (["--serve", "docker run vllm/vllm-openai:v0.27.1 --model DeepSeek-V4-Pro"], 1),
-        (["--release", "0.34.0", "--serve", "docker run vllm/vllm-openai:v0.27.1 --model DeepSeek-V4-Pro"], 3),
-        (["--release", "0.27.1", "--serve", "vllm serve deepseek-ai/DeepSeek-V4.1"], 0),
-        (["--help"], 0),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_exit_status_says_whether_something_is_dangerous_or_unknown(arguments, status, as_json, capsys):
-    assert cli.main([*arguments, *(["--json"] if as_json else [])]) == status
-    out, err = capsys.readouterr()
-    assert out and not err
+IMAGE = "docker run vllm/vllm-openai:v0.27.1 --model DeepSeek-V4-Pro"
+STATUS = {
+    0: ["--release 0.30.0", "--release 0.27.1 --graph eager", f"--release 0.27.1 --serve '{PR_50004} --enforce-eager'",
+        "--release 0.34.0 --serve 'vllm serve m --max-model-len auto' --max-model-len 980224",
+        "--release 0.27.1 --serve 'vllm serve deepseek-ai/DeepSeek-V4.1'", "--help"],
+    1: ["--release 0.27.1", "--layout packed --policy pow2", f"--serve '{IMAGE}'"],
+    3: [f"--release 0.34.0 --serve '{PR_50004} --config x'", "--release 0.35.0", f"--release 0.34.0 --serve '{IMAGE}'",
+        "--release 0.34.0 --serve 'vllm serve m --max-model-len auto'"],
+    2: ["", "--release 0.25.0", "--release 0.30.0 --max-model-len 1.5M", "--release 0.30.0 --graph sometimes",
+        "--release 0.30.0 --typical-len 10T", "--release 0.30.0 --serve 'vllm serve m --max-model-len 10T'",
+        "--release 0.30.0 --serve vllm serve m --api-key -s3cr3t", "--release 0.30.0 --serve ''",
+        "--release 0.30.0 --serve -"],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["--release", "0.25.0"],
-        ["--release", "0.30.0", "--max-model-len", "1.5M"],
-        ["--release", "0.30.0", "--graph", "sometimes"],
-        ["--release", "0.30.0", "--typical-len", "10T"],
-        ["--release", "0.30.0", "--serve", "vllm serve m --max-model-len 10T"],
-        ["--release", "0.30.0", "--serve", "vllm", "serve", "m", "--api-key", "-s3cr3t"],
-        ["--release", "0.30.0", "--serve", ""],
-        ["--release", "0.30.0", "--serve", "-"],
-    ],
-    ids=" ".join,
-)
-def test_wrong_usage_is_status_2_and_a_sentence(arguments, capsys, monkeypatch):
+@pytest.mark.parametrize(("status", "line"), [(status, line) for status, lines in STATUS.items() for line in lines])
+def test_exit_status_says_what_is_dangerous_or_unknown_or_wrong_usage(status, line, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert cli.main(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") <= 2 and "error: " in err and "s3cr3t" not in err
+    for more in ([], ["--json"]):
+        assert cli.main([*more, *shlex.split(line)]) == status  # a warning is no failure
+        out, err = capsys.readouterr()
+        assert bool(err) is (status == 2) is not bool(out)
+        assert err.count("\n") <= 2 and ("error: " in err or not err) and "s3cr3t" not in err
 
 
 def test_an_internal_error_is_status_3_without_the_text_and_a_broken_record_changes_no_verdict(capsys, monkeypatch):
@@ -105,20 +82,16 @@ def test_what_was_not_read_stands_above_the_verdict_and_controls_of_a_terminal_a
     assert "\x1b" not in text and "\\x1b" in text
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
+def test_the_command_repeats_the_check(capsys):
+    for found in (
         check(33_792, release="0.29.0", warmup_widths=[128, 256], batch_invariant=True, speculative_method="dspark"),
         check(capacity=7680, layout="packed", policy="aligned", consumer="other", graph="eager", model="V4.1"),
         check(1000, 64, 2, num_speculative_tokens=1, block_size=512, release="0.28.0"),
-    ],
-    ids=["release", "layout and policy", "small"],
-)
-def test_the_command_repeats_the_check(found, capsys):
-    cli.main([*command(found).split()[3:], "--json"])
-    answer = json.loads(capsys.readouterr().out)
-    assert len(answer.pop("step_costs")) in (2, 4)
-    assert answer == json.loads(json.dumps(found.as_dict()))
+    ):
+        cli.main([*command(found).split()[3:], "--json"])
+        answer = json.loads(capsys.readouterr().out)
+        assert len(answer.pop("step_costs")) in (2, 4)
+        assert answer == json.loads(json.dumps(found.as_dict()))
 
 
 def test_the_text_names_the_cost_of_a_step_with_its_record_or_why_there_is_none(capsys):
@@ -133,9 +106,7 @@ def test_the_text_names_the_cost_of_a_step_with_its_record_or_why_there_is_none(
     [
         ("--release 0.27.1 | head -1", "DANGER", 1),
         ("--release 0.27.1 > /dev/full", "", 2),
-        ("--help > /dev/full", "", 2),
         ("--release 0.27.1 >&-", "", 1),
-        ("--release 0.34.0 --serve - <&-", "", 2),
         ("--release 0.34.0 --serve - < /dev/zero", "", 2),
         ("--release nothing 2> /dev/full", "", 2),
     ],
