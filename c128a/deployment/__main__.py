@@ -22,6 +22,7 @@ from typing import Any
 import pandas as pd
 
 from c128a.account.step import MODELS, TYPICAL_LEN, step_costs
+from c128a.bench import records
 from c128a.deployment import BOUNDS, CHOICES, Deployment, Setup, check
 from c128a.deployment.findings import width_list
 from c128a.deployment.releases import RELEASES, release_of
@@ -70,6 +71,8 @@ def _run(argv: list[str] | None) -> int:
     costs: list[Any] = []
     try:
         costs = costs_of(found.setup, typical).to_dict("records")
+        for problem in records.problems():
+            _complain(0, f"{problem}; the costs are those of the other records")
     except (OSError, ValueError) as error:  # a record that cannot be read changes no verdict
         _complain(0, f"no cost of a step: {error}")
     answer = {**found.as_dict(), "step_costs": costs}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from c128a.bench import records
+from c128a.deployment.__main__ import main as deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIANTS = {  # of each sheet of the figures from elsewhere; consumers: the released combine, per C128A layer
@@ -127,7 +128,7 @@ def test_a_broken_record_is_refused_by_file_row_and_field(content, named):
     assert len(str(refused.value)) < 400
 
 
-def test_the_table_goes_on_without_a_broken_record(tmp_path, monkeypatch):
+def test_the_table_and_the_command_that_reads_it_go_on_without_a_broken_record(tmp_path, monkeypatch, capsys):
     for name, content in (("elsewhere", text(GOOD)), ("mine", text(GOOD | {"us": 7})), ("odd", "{")):
         (tmp_path / f"{name}.json").write_text(content)
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
@@ -137,6 +138,9 @@ def test_the_table_goes_on_without_a_broken_record(tmp_path, monkeypatch):
     assert records.rows()[["record", "us"]].values.tolist() == [["mine", 7], ["elsewhere", 2.5]]
     assert [problem.split(":")[0] for problem in records.problems()] == ["record gone", "record odd"]
     assert records.names() == ["gone", "mine", "odd", "elsewhere"]
+    assert deployment(["--release", "0.34.0", "--max-model-len", "4096"]) in (0, 3)
+    said = capsys.readouterr().err
+    assert "record gone" in said and "record odd: not JSON" in said
 
 
 def test_a_wheel_takes_the_records_along_and_an_installation_anywhere_finds_them(tmp_path):
