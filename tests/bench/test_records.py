@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from c128a.account.step import times_of
 from c128a.bench import records
 from c128a.deployment.__main__ import main as deployment
 
@@ -128,7 +129,9 @@ def test_a_broken_record_is_refused_by_file_row_and_field(content, named):
     assert len(str(refused.value)) < 400
 
 
-def test_the_table_and_the_command_that_reads_it_go_on_without_a_broken_record(tmp_path, monkeypatch, capsys):
+def test_the_table_and_the_command_that_reads_it_go_on_without_a_broken_record(tmp_path, monkeypatch, capsys, request):
+    request.addfinalizer(times_of.cache_clear)  # which the command fills from these records
+    times_of.cache_clear()
     for name, content in (("elsewhere", text(GOOD)), ("mine", text(GOOD | {"us": 7})), ("odd", "{")):
         (tmp_path / f"{name}.json").write_text(content)
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
