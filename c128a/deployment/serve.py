@@ -466,7 +466,8 @@ class _Reader:
     def settle_model(self) -> None:
         for model, pattern in MODEL_NAMES.items():  # where two names disagree, the one that could be in danger
             for name in (*self.names, self.value("--model")):
-                if found := re.search(pattern, name, re.I):
+                found = re.search(pattern, name, re.I)
+                if found and (model == "V4" or not _variable(name)):  # ${MODEL:-DeepSeek-V4.1} may be another one
                     return self.put("model", model, found[0])
         self.notes.append("The name of the model says nothing here: it is taken for a DeepSeek-V4.")
 

@@ -48,7 +48,7 @@ def test_what_vllm_would_not_take_for_a_number_is_refused(text):
         ('["vllm", "serve", "m", "--served-model-name", "a", "deepseek-v4.1"]', {}),
         ("vllm serve meta-llama/Llama-3-8B", {"model": "other"}),
         ("vllm serve /mnt/qwen-team/prod", {}),  # the name says nothing, wherever the folder is
-        ("vllm serve $MODEL", {}),
+        ("vllm serve ${MODEL:-DeepSeek-V4.1}", {}),
     ],
 )
 def test_settings_that_are_read(line, values):
