@@ -597,21 +597,26 @@ def _(opened):
     return hunk_ui, notes_ui
 
 
-@app.cell
-def _(hunk_ui, notes_ui):
-    _hunk = HUNKS[hunk_ui.value - 1]
-    page.remember({"hunk": hunk_ui.value})
-    _names = {1: ["the same before and after"], 2: ["before, and from 0.29 on", "PR #50004"]}
-    _names = _names.get(len(_hunk.parts), ["before", "PR #50004", "from 0.29 on"])
-    _code = [f"{name}\n\n```python\n{getsource(part)}```" for name, part in zip(_names, _hunk.parts, strict=True)]
-    page.stack(
-        page.columns(*[mo.Html(f'<div class="c128a-command">{mo.md(code).text}</div>') for code in _code], gap=1),
-        mo.md(f"**To check.** {_hunk.look}"),
-        page.table(_hunk.table()),
-        linked(mo.md(f"**What broke, and where it could be seen.** {_hunk.later}")),
-        notes_ui[hunk_ui.value - 1],
+@app.function
+def walked(hunk):
+    """The lines of a hunk, what to check in them and what the check finds, what broke later."""
+    names = {1: ["the same before and after"], 2: ["before, and from 0.29 on", "PR #50004"]}
+    names = names.get(len(hunk.parts), ["before", "PR #50004", "from 0.29 on"])
+    code = [f"{name}\n\n```python\n{getsource(part)}```" for name, part in zip(names, hunk.parts, strict=True)]
+    return page.stack(
+        page.columns(*[mo.Html(f'<div class="c128a-command">{mo.md(lines).text}</div>') for lines in code], gap=1),
+        mo.md(f"**To check.** {hunk.look}"),
+        page.table(hunk.table()),
+        linked(mo.md(f"**What broke, and where it could be seen.** {hunk.later}")),
         gap=1,
     )
+
+
+@app.cell
+def _(hunk_ui, notes_ui):
+    page.remember({"hunk": hunk_ui.value})
+    _at = hunk_ui.value - 1
+    page.stack(*map(walked, HUNKS if page.RECORDED else [HUNKS[_at]]), notes_ui[_at], gap=1)
     return
 
 
