@@ -605,7 +605,7 @@ def _():
 @app.cell(hide_code=True)
 def _(settings):
     _opened = dict(settings.values)
-    _key = "d256" if _opened["batch"] == "p8192" and not live.on_gpu() else _opened["batch"]
+    _key = "d32" if _opened["batch"] == "p8192" and not live.on_gpu() else _opened["batch"]
     _lengths = {0: "the four recorded lengths"}
     _lengths |= {length: f"{length:,} tokens" for length in sorted({*LENGTHS, max(1, _opened["seq"])})}
     request = mo.md("{batch} {length} {budget}").batch(
@@ -760,12 +760,14 @@ def _(get_trace):
     _found, _name = get_trace()
     mo.stop(_found is None)
     mo.stop(isinstance(_found, str), page.notes([_found]))
-    _shown = _found.rename(columns={"part": "what", "us": "µs", "host_us": "host µs", "layers": "made anew in layers"})
-    _shown = _shown.rename(columns={"saved_us": "once a step: µs less", "saved_host_us": "host µs less"})
+    _names = {"part": "what", "us": "µs", "host_us": "host µs"}
+    _names |= {"saved_us": "once a step: µs less", "saved_host_us": "host µs less"}
+    _shown = _found.rename(columns=_names)
     for _column in _shown.columns[4:]:
-        _form = "{:.1%}" if _column == "share" else "{:,.0f}" if _column in ("launches", "width") else "{:,.1f}"
+        _form = "{:.1%}" if _column == "share" else "{:,.1f}" if "µs" in _column else "{:,.0f}"
         _shown[_column] = _shown[_column].map(_form.format, na_action="ignore").fillna("–")
-    _what = f"**{page.user_text(_name)}**" if _name else "**The example**: 31 layers, with the names of vLLM 0.27"
+    _what = "**The example**: 31 layers on an H200, recorded by `scripts/example_trace.py` under the names of vLLM 0.27"
+    _what = f"**{page.user_text(_name)}**" if _name else _what
     page.stack(mo.md(_what), page.table(_shown, right=_shown.columns[4:]), say(profile.summary(_found)))
     return
 

@@ -89,8 +89,8 @@ def _events(stream: IO[bytes], name: str) -> dict[str, pd.DataFrame]:
             function = what.rpartition(": ")[2]
             if category == "kernel":
                 variant = f"{args.get('registers per thread')}, {args.get('shared memory')}"
-                workers = args.get("grid", (1, 1, 1))[1]
-                kept["kernels"].append((sys.intern(what), start, us, args.get("correlation", -1), workers, variant))
+                workers, launch = int(args.get("grid", (1, 1, 1))[1]), int(args.get("correlation", -1))
+                kept["kernels"].append((sys.intern(what), start, us, launch, workers, variant))
             elif category == "python_function" and function in FUNCTIONS:
                 kept["functions"].append((thread, start, start, us, function))
             elif what == "aten::fill_":
@@ -99,7 +99,7 @@ def _events(stream: IO[bytes], name: str) -> dict[str, pd.DataFrame]:
             elif category == "user_annotation" and what.startswith(MARKS):
                 kept["marks"].append((what.startswith(MARKS[0]), start))
             elif category.startswith("cuda_") and "correlation" in args:
-                kept["calls"].append((args["correlation"], thread, start, us))
+                kept["calls"].append((int(args["correlation"]), thread, start, us))
     except (ijson.JSONError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{name}: no whole JSON, after {number:,} events: {str(error).splitlines()[0]}") from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
