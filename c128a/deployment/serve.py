@@ -240,7 +240,7 @@ def _document_parts(text: str) -> Parts | None:
 
 def _option_of(key: str) -> str:
     """The option that a key of a document sets, its own keys after a dot; empty where that is none that is read."""
-    name, dot, rest = key.partition(".")
+    name, dot, rest = key.lstrip("-").partition(".")
     option = "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower().replace("_", "-")
     inner = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", rest).lower()
     return f"{option}{dot}{inner}" if option in READ else ""
@@ -257,7 +257,7 @@ def _scalar_parts(value: str, key: str, listed: bool) -> Parts:
         if option or NAMED_VARIABLE.fullmatch(key):
             return [[f"{option or key}={value}"]]
         if key not in ("command", "args", "entrypoint") and not re.search(r"(^|\s)-[-a-z]", value):
-            return [[value] if VERSION.search(value) or MATTERS.search(value) else []]
+            return [[text for text in (key, value) if VERSION.search(text) or MATTERS.search(text)]]
     return [[], *_shell_parts(value, document=True)]
 
 
@@ -346,9 +346,11 @@ class _Reader:
 
     def outside(self, words: list[str], *, own: bool, before: bool = True) -> None:
         """Words before or after the serve command: variables, and what matters and was not meant for it."""
-        for word, following in zip_longest(words, words[1:], fillvalue=""):
+        for last, word, following in zip(["", *words], words, [*words[1:], ""], strict=False):
             if word in ("source", ".", "xargs") and not following.endswith("bin/activate"):
                 self.unread[word] = "options or variables may come from a file that is not here"
+            elif own and re.fullmatch(r"\$\W?\w+\W*", word) and not re.match("-(?!e$|-env$)", last):
+                self.unread["variable"] = "a variable of the shell may hold options"
             elif not (before and self.assign(word, own=own)):
                 self.guard(word)
 
