@@ -226,6 +226,11 @@ ROW = (poisoned(1, 8), int32(0, 1), int32(4), int32(4), 4, 1)  # the same from a
             "left_visible and right_visible",
         ),
         (
+            lambda: combine_step_indices(*ONE[:4], int32(0, 0), ONE[5], poisoned(1, 8), poisoned(1), window=4),
+            ValueError,
+            "compressed_base holds 2 requests, seq_lens 1",
+        ),
+        (
             lambda: combine_from_rows(*ROW, poisoned(1, 11), poisoned(1), window=4),
             ValueError,
             r"out has 11 columns; prefill_rows and window need 8 \+ 4",
@@ -236,7 +241,7 @@ ROW = (poisoned(1, 8), int32(0, 1), int32(4), int32(4), 4, 1)  # the same from a
             "query_start_loc holds 1 offsets; 1 requests",
         ),
     ],
-    ids=["query", "requests", "area", "float", "int32", "one span", "narrow", "offsets"],
+    ids=["query", "requests", "area", "float", "int32", "one span", "bases", "narrow", "offsets"],
 )
 def test_what_makes_no_plan_and_no_rows_is_named(call, error, message):
     with pytest.raises(error, match=message):
@@ -307,7 +312,8 @@ def test_offsets_outside_the_chunk_write_nothing_outside_and_every_cell_inside(s
 @pytest.mark.parametrize(("starts", "seq_lens", "lens"), [((0,), (), [0, 0]), ((0, 2), (3,), [2, 3])])
 def test_rows_without_columns_and_chunks_without_requests_have_their_lens(starts, seq_lens, lens):
     batch = (poisoned(2, 0), int32(*starts), int32(*seq_lens), int32(*seq_lens), 4, 1)
-    out, got = combine_from_rows(*batch, poisoned(2, 8), poisoned(2), window=4, workers=2)
+    options = {"compress_ratio": 1, "window": 4, "workers": 2}  # tokens with entries that the rows have no column for
+    out, got = combine_from_rows(*batch, poisoned(2, 8), poisoned(2), **options)
     assert got.tolist() == lens == [len(ids(row)) for row in out]
 
 
@@ -325,6 +331,11 @@ BAD = {
     "no-columns": ({"out": poisoned(2, 0)}, ValueError, "out has 0 columns; the window alone needs 128"),
     "narrow": ({"out": poisoned(2, 127)}, ValueError, "out has 127 columns"),
     "too-long": ({"max_seq_len": 16_512}, ValueError, "out has 256 columns; a row of max_seq_len 16,512 needs 257"),
+    "rows-on-each-other": (
+        {"out": poisoned(511).as_strided((2, 256), (255, 1))},
+        ValueError,
+        "out has a row stride of 255",
+    ),
     "lens-in-out": ({"out": WHOLE, "lens": WHOLE.view(-1)[7:9]}, ValueError, "out and lens overlap"),
     "fraction": ({"compressed_rows": 1.5}, TypeError, "compressed_rows is 1.5"),
     "bool": ({"workspace_rows": True}, TypeError, "workspace_rows is True"),

@@ -16,21 +16,6 @@ def test_stride_and_span_of_packed_and_pitched_rows():
     assert RowLayout.pitched(0, 256, 8192).span == 0
 
 
-@pytest.mark.parametrize(
-    ("layout", "offset"), [(RowLayout.packed(4, 256), 3 * 256 + 7), (RowLayout.pitched(4, 256, 1024), 3 * 1024 + 7)]
-)
-def test_offset_is_row_times_stride_plus_column(layout, offset):
-    assert layout.offset(3, 7) == offset
-    assert layout.locate(offset) == (3, 7)
-
-
-def test_incident_1_captured_row_1_is_row_2_of_the_narrower_packed_build():
-    captured = RowLayout.packed(2, 8192)
-    assert RowLayout.packed(4, 4096).locate(captured.offset(1, 0)) == (2, 0)
-    assert RowLayout.packed(2, 4096).locate(captured.offset(1, 0)) is None  # past both rows: bytes of an earlier build
-    assert RowLayout.pitched(4, 4096, 8192).locate(captured.offset(1, 0)) == (1, 0)
-
-
 @given(sizes, sizes)
 def test_packed_offsets_are_a_bijection_onto_the_span(rows, width):
     layout = RowLayout.packed(rows, width)

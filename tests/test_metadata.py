@@ -58,15 +58,18 @@ def test_odd_widths_equal_the_reference(build, width):
 
 # The tile of a build depends on rows × width; these reach each of them with few interpreted programs.
 @pytest.mark.parametrize(
-    ("rows", "width"), [(3, 128), (3, 256), (2049, 256), (80, 8192), (2048, 8192)], ids=lambda value: str(value)
+    ("rows", "width", "block_size"),
+    [(3, 128, 2), (3, 256, 2), (2049, 256, 2), (80, 8192, 2), (80, 8192, 3), (2048, 8192, 2)],
+    ids=str,
 )
-def test_every_tile_shape_equals_the_reference(rows, width, monkeypatch):
+def test_every_tile_shape_equals_the_reference(rows, width, block_size, monkeypatch):
     tile = tile_shape(rows, width)
     monkeypatch.setattr(metadata, "tile_shape", lambda *_: tile)
     metadata.check.cache_clear()
     table = torch.randperm(2 * 4096, dtype=torch.int32).view(2, 4096).to(DEVICE)
+    table[:, 1::5] = -1
     inputs = (int64(1_048_575, 300_000, 16_383, 1_048_575, 900), int32(1, 0, 1, 0, 0), table, int64(0, 1, -1, 3, 4))
-    assert_equals_reference(build_c128a_topk_metadata, inputs, 3, width)
+    assert_equals_reference(build_c128a_topk_metadata, inputs, 3, width, block_size=block_size)
 
 
 def test_random_builds_equal_the_reference_and_touch_nothing_else():
@@ -74,11 +77,36 @@ def test_random_builds_equal_the_reference_and_touch_nothing_else():
         check_build(np.random.default_rng(seed))
 
 
-def test_a_table_slice_with_a_stride_of_its_own_is_read_by_that_stride():
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (int32(*range(20)).view(4, 5)[:, 1:3], [[12, 13, 14, 15], [32, 33, 34, 35]]),  # five elements a row
+        (int32(*range(20)).view(5, 4).t()[:, :1], [[2, 3, -1, -1], [6, 7, -1, -1]]),  # one; four a column, and no other
+    ],
+    ids=["two columns", "one column"],
+)
+def test_a_table_slice_with_a_stride_of_its_own_is_read_by_that_stride(table, expected):
     batch = {"positions": int64(511, 511), "num_decode_tokens": 2, "token_to_req_indices": int32(1, 3)}
-    table = int32(*range(20)).view(4, 5)[:, 1:3]  # two columns, five elements a row
     decode, _, _ = build_c128a_topk_metadata(**arguments(**batch, block_table=table, block_size=2))
-    assert [ids(row) for row in decode] == [[12, 13, 14, 15], [32, 33, 34, 35]]
+    assert decode[:, :4].tolist() == expected
+
+
+@builds
+def test_pitched_rows_have_the_stride_of_their_own_buffer(build):
+    buffers = {"global_decode_buffer": poisoned(2, 512)[:, :256], "prefill_buffer": poisoned(2, 384)}
+    batch = {"positions": int64(255, 511, 255, 511), "num_decode_tokens": 2, "token_to_req_indices": int32(0, 0)}
+    decode, _, prefill = build(**arguments(**buffers, **batch, layout="pitched"))
+    assert (decode.stride(0), prefill.stride(0)) == (512, 384)
+    assert [ids(row) for row in decode] == [[768, 769], [768, 769, 770, 771]]
+    assert [ids(row) for row in prefill] == [[0, 1], [0, 1, 2, 3]]
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="tensors without memory are refused before their strides")
+def test_a_row_stride_over_32_bits_is_refused():
+    call = {name: value.to("meta") if torch.is_tensor(value) else value for name, value in arguments().items()}
+    call["prefill_buffer"] = torch.empty(2**32, dtype=torch.int32, device="meta").as_strided((2, 256), (2**31, 1))
+    with pytest.raises(ValueError, match="prefill_buffer has a row stride of 2147483648"):
+        build_c128a_topk_metadata(**call, layout="pitched")
 
 
 @builds
@@ -180,14 +208,14 @@ SHRINK = {
     "set_": lambda buffer: buffer.set_(buffer.untyped_storage(), 0, (2, 64), (64, 1)),
     "as_strided_": lambda buffer: buffer.as_strided_((2, 64), (256, 1)),
     "data-narrowed": lambda buffer: setattr(buffer, "data", buffer.data[:1]),
-    "storage-resized": lambda buffer: buffer.untyped_storage().resize_(256 * 4),
+    "storage-resized": lambda buffer: buffer.untyped_storage().resize_(512 * 4),
 }
 
 
 @builds
 @pytest.mark.parametrize("shrink", SHRINK.values(), ids=SHRINK.keys())
 def test_a_buffer_made_smaller_in_place_is_refused_by_the_next_build(build, shrink):
-    call = arguments(num_decode_tokens=2, layout="pitched")
+    call = arguments(num_decode_tokens=2, layout="pitched", global_decode_buffer=poisoned(3, 256)[1:])
     build(**call)
     shrink(call["global_decode_buffer"])
     with pytest.raises(ValueError, match="global_decode_buffer"):
@@ -222,6 +250,41 @@ def test_buffers_that_touch_do_not_overlap():
     call = arguments(global_decode_buffer=whole[:1], prefill_buffer=whole[1:], layout="pitched")
     decode, _, prefill = build_c128a_topk_metadata(**call)
     assert ids(decode[0]) == [768, 769] and ids(prefill[0]) == [0, 1, 2, 3]
+
+
+def plan(layout="packed", **changes):
+    """What is launched for a call: see `arguments`."""
+    call = arguments(**changes)
+    sizes = [call[name] for name in ("num_decode_tokens", "compress_ratio", "block_size", "max_compressed_tokens")]
+    tensors = [tuple(call[name] for name in names) for names in (BUFFERS, metadata.INPUTS)]
+    return metadata.make_plan(layout, *sizes, *tensors)
+
+
+def test_the_tile_is_chosen_by_decode_and_prefill_rows_together():
+    positions, rows = torch.zeros(2049, dtype=torch.int64), torch.empty(2048, 8192, dtype=torch.int32, device=DEVICE)
+    sizes = {"global_decode_buffer": rows[:1].clone(), "prefill_buffer": rows, "max_compressed_tokens": 8192}
+    made = plan(positions=positions.to(DEVICE), **sizes)
+    assert made.tile == tile_shape(2049, 8192) != tile_shape(1, 8192)
+
+
+FLAT = poisoned(1032)
+
+
+@pytest.mark.parametrize(
+    ("changes", "vector"),
+    [
+        ({}, True),
+        ({"global_decode_buffer": FLAT[1:513].view(2, 256)}, False),
+        ({"prefill_buffer": FLAT[1:513].view(2, 256)}, False),
+        ({"prefill_buffer": FLAT[4:516].view(2, 256)}, True),
+        ({"max_compressed_tokens": 130}, False),
+        ({"layout": "pitched", "global_decode_buffer": FLAT[:516].view(2, 258)}, False),
+        ({"layout": "pitched", "prefill_buffer": FLAT[:516].view(2, 258)}, False),
+    ],
+    ids=["aligned", "decode", "prefill", "prefill on 16 bytes", "width", "decode stride", "prefill stride"],
+)
+def test_16_bytes_are_stored_at_once_where_every_row_starts_on_16_bytes(changes, vector):
+    assert plan(**changes).vector == vector
 
 
 # The builder
@@ -364,6 +427,17 @@ def test_requests_of_a_new_batch_replace_those_of_the_batch_before():
 def test_an_empty_batch_has_no_rows(layout):
     got = builder(layout).build(int64(), [0], 0, int32().view(0, 0), int64())
     assert (got.num_decode_tokens, got.global_decode_topk_indices, got.prefill_topk_indices) == (0, None, None)
+
+
+def test_a_builder_has_rows_for_the_tokens_of_every_sequence_and_widths_of_its_policy():
+    made = builder(max_num_seqs=3, num_speculative_tokens=2, policy="aligned")
+    assert made.max_decode_tokens == made.global_decode_buffer.shape[0] == 9
+    assert made.width_for(40_000) == 384  # 312 entries; the next power of two is 512
+
+
+def test_an_empty_query_may_stand_behind_a_prefill():
+    got = two(positions=range(595, 600), starts=(0, 5, 5))
+    assert got.num_decode_tokens == 0 and got.prefill_topk_indices.shape == (5, 128)
 
 
 def test_warmup_lists_one_variant_for_each_tile_shape():

@@ -51,17 +51,19 @@ def test_capacity_of_a_model_length(model_len, capacity):
 
 
 @pytest.mark.parametrize(
-    ("model_len", "widths"),
-    [(33_792, [128, 256, 384]), (20_000, [128, 256]), (16_512, [128, 256]), (4_096, [128])],
+    ("model_len", "policy", "widths"),
+    [
+        (1_048_576, "pow2", [128, 256, 512, 1024, 2048, 4096, 8192]),
+        (1_048_576, "aligned", [*range(128, 8193, 128)]),
+        (1_048_576, "fixed", [8192]),
+        *[(length, "pow2", [128, 256]) for length in (20_000, 16_512)],
+        (33_792, "pow2", [128, 256, 384]),
+        (4_096, "pow2", [128]),
+    ],
+    ids=lambda value: "" if isinstance(value, list) else str(value),
 )
-def test_incident_15_warm_up_lists_end_at_the_capacity(model_len, widths):
-    assert reachable_widths(capacity_width(model_len)) == widths
-
-
-def test_reachable_widths_at_one_million_tokens():
-    assert reachable_widths(8192) == [128, 256, 512, 1024, 2048, 4096, 8192]
-    assert reachable_widths(8192, policy="aligned") == list(range(128, 8193, 128))
-    assert reachable_widths(8192, policy="fixed") == [8192]
+def test_incident_15_warm_up_lists_end_at_the_capacity(model_len, policy, widths):
+    assert reachable_widths(capacity_width(model_len), policy=policy) == widths
 
 
 @pytest.mark.parametrize(
@@ -69,10 +71,6 @@ def test_reachable_widths_at_one_million_tokens():
 )
 def test_trips_of_the_row_loop(width, step, trips):
     assert loop_trips(width, step) == trips
-
-
-def test_32_times_fewer_columns_are_8_times_fewer_trips():
-    assert (8192 // active_topk_width(32_768, 128, 8192), loop_trips(8192) // loop_trips(256)) == (32, 8)
 
 
 @pytest.mark.parametrize(
