@@ -64,7 +64,7 @@ def test_one_ctrl_c_ends_a_build_and_leaves_the_old_site_whole(old):
         assert building.poll() is None
         time.sleep(0.05)
     os.killpg(building.pid, signal.SIGINT)  # as a terminal does
-    assert building.wait(20) == 130
+    assert building.wait(60) == 130
     assert list(old.parent.rglob("*")) == [old, old / build_site.MARKER]
 
 
