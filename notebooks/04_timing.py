@@ -21,6 +21,7 @@ app = marimo.App(width="full", app_title="What does it cost?", html_head_file="h
 with app.setup:
     import io
     import math
+    from contextlib import nullcontext
     from statistics import geometric_mean
 
     import marimo as mo
@@ -251,13 +252,10 @@ def _(at, batch, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled
         _labels = [f"{_ratios['width']:g}", f"{_ratios['trips']:g}", times(_wide, _one), times(_wide_tiles, _tiles)]
         for _part, _value, _label in zip(_looks, [*_ratios.values(), _wide_tiles.us / _tiles.us], _labels, strict=True):
             _bars.append({"name": _name, "part": _part, "value": _value, "label": f"{_label} ×"})
-    _picture = forms.bars(
-        pd.DataFrame(_bars),
-        description="Fixed over adaptive width at each recorded length: columns, trips, and the time of both kernels",
-        styles={name: theme.Style(colour) for name, colour in _looks.items()},
-        axis=forms.Axis("fixed over adaptive width, ×", log=2),
-        bar_height=20,
-    )
+    _text_of = "Fixed over adaptive width at each recorded length: columns, trips, and the time of both kernels"
+    _look = {"styles": {name: theme.Style(colour) for name, colour in _looks.items()}, "bar_height": 20}
+    _axis = forms.Axis("fixed over adaptive width, ×", log=2)
+    _picture = forms.bars(pd.DataFrame(_bars), description=_text_of, axis=_axis, **_look)
     _said = f"At {at:,} tokens the adaptive width is the capacity: columns and trips stay as they are."
     if narrower > 1:
         _said = f"At {at:,} tokens the width shrinks {narrower:g} ×, the trips {fewer:g} × and the row loop's time "
@@ -306,17 +304,10 @@ def _(at, cell, fixed, loop, mine, tiled):
     _points = _points.assign(wide=_points["name"] == FIXED).sort_values(["width", "wide"], kind="stable")
     _trips = _points["width"].map(lambda width: f"{loop_trips(width)} trip{'s' if width > 1024 else ''}\n{width:,}")
     _points["place"] = _trips + _points["wide"].map({True: " fixed", False: ""})
-    _by_trips = forms.points(
-        _points,
-        x="place",
-        y="drawn",
-        series="name",
-        styles=LOOKS,
-        description="Microseconds over trips of the row loop, and columns written",
-        x_axis=forms.Axis("trips of the row loop, and columns written"),
-        y_axis=LOG_US,
-        rules=_rules,
-    )
+    _place = "trips of the row loop, and columns written"
+    _look = {"styles": LOOKS, "x_axis": forms.Axis(_place), "y_axis": LOG_US, "rules": _rules}
+    _words = f"Microseconds over {_place}"
+    _by_trips = forms.points(_points, x="place", y="drawn", series="name", description=_words, **_look)
     _said = f"Eight trips take {fixed.time} µs."
     if not (_ones := mine[(mine["variant"] == "row_loop_adaptive") & (mine["trips"] == 1)]).empty:
         _first, _last = _ones.iloc[0], _ones.iloc[-1]
@@ -354,34 +345,22 @@ def _(at, batch, cache, packed):
     )
     _ratios, _apart = ((_every["row_loop_adaptive"] / _every[form]).dropna() for form in ("tiled", "tiled_serial"))
     _mean = geometric_mean(_ratios)
-    _gain_picture = forms.points(
-        _gains,
-        x="ratio",
-        y="title",
-        series="length",
-        description="Time of the row loop over time of the tiles at the same width, in every recorded cell",
-        styles=theme.styled(f"{length:,}" for length in LENGTHS),
-        x_axis=forms.Axis("row loop over tiles, ×; colours: tokens", log=2, ticks=(1, 1.5, 2, 3, 4, 5, 6)),
-        rules=pd.DataFrame({"at": [1, _mean], "label": ["", f"geometric mean {_mean:.2f} ×"]}),
-    )
+    _words = "Time of the row loop over time of the tiles at the same width, in every recorded cell"
+    _axis = forms.Axis("row loop over tiles, ×; colours: tokens", log=2, ticks=(1, 1.5, 2, 3, 4, 5, 6))
+    _rules = pd.DataFrame({"at": [1, _mean], "label": ["", f"geometric mean {_mean:.2f} ×"]})
+    _look = {"styles": theme.styled(f"{length:,}" for length in LENGTHS), "x_axis": _axis, "rules": _rules}
+    _gain_picture = forms.points(_gains, x="ratio", y="title", series="length", description=_words, **_look)
 
     # The goal for the tiles: from so many bytes on, so many times the fill.
     _goals = pd.DataFrame({"bytes": [256, 2**20, 2**25, 2**29], "over": [1.6, 1.25, 1.15, 1.15]})
     _goals["label"] = ["goal for the tiles", "", "", ""]
     _over = _rows[_rows["variant"].isin(["row_loop_adaptive", "tiled"])].drop(columns=["low", "high"])
-    _fill_picture = forms.points(
-        _over,
-        x="bytes",
-        y="over",
-        series="name",
-        description="Time over the scaled fill against the bytes of the rows, with the goal that was set for the tiles",
-        styles={name: LOOKS[name] for name in (LOOP, TILES)},
-        x_axis=LOG_BYTES,
-        y_axis=forms.Axis("time over the scaled fill, ×", log=2, ticks=(1, 1.25, 1.6, 2, 3, 4, 6, 8)),
-        reference=_goals,
-        reference_step=True,
-        rules=pd.DataFrame({"at": [1], "label": ["scaled fill"]}),
-    )
+    _words = "Time over the scaled fill against the bytes of the rows, with the goal that was set for the tiles"
+    _axis = forms.Axis("time over the scaled fill, ×", log=2, ticks=(1, 1.25, 1.6, 2, 3, 4, 6, 8))
+    _rules = pd.DataFrame({"at": [1], "label": ["scaled fill"]})
+    _look = {"styles": {name: LOOKS[name] for name in (LOOP, TILES)}, "x_axis": LOG_BYTES, "y_axis": _axis}
+    _look |= {"reference": _goals, "reference_step": True, "rules": _rules}
+    _fill_picture = forms.points(_over, x="bytes", y="over", series="name", description=_words, **_look)
     _goal = pd.cut(_tiles["bytes"], [*_goals["bytes"]], right=False, labels=_goals["over"][:3]).astype(float)
     _missed = _tiles[_tiles["over"].round(2) > _goal]
     _loads = (_of["loads"]["us"] > _of["fill"]["us"])[_missed.index].sum()
@@ -425,32 +404,25 @@ def _(cache, combine):
     *From rows* copies the builder's rows, as released engines do; *from positions* works the same ids out again and
     needs no rows to read.
     """)
-    _looks = {
-        "from rows, fixed width": theme.KERNELS[FIXED],
-        "from rows, adaptive width": theme.KERNELS[LOOP],
-        "from positions": theme.KERNELS[TILES],
-        "from positions, live prefix only": theme.Style(theme.SKY, "triangle-up"),
-        FILL: theme.KERNELS[FILL],
+    _styles = [theme.KERNELS[name] for name in (FIXED, LOOP, TILES)] + [theme.Style(theme.SKY, "triangle-up")]
+    _forms = {"from_rows_fixed": "from rows, fixed width", "from_rows_adaptive": "from rows, adaptive width"}
+    _forms |= {
+        "from_positions": "from positions",
+        "from_positions_live": "from positions, live prefix only",
+        "fill": FILL,
     }
-    _variants = ("from_rows_fixed", "from_rows_adaptive", "from_positions", "from_positions_live", "fill")
-    _rows = combine[(combine["cache"] == cache) & combine["variant"].isin(_variants)].sort_values("max_seq_len")
-    _rows = _rows.assign(series=_rows["variant"].map(dict(zip(_variants, _looks, strict=True))))
+    _looks = dict(zip(_forms.values(), [*_styles, theme.KERNELS[FILL]], strict=True))
+    _rows = combine[(combine["cache"] == cache) & combine["variant"].isin(list(_forms))].sort_values("max_seq_len")
+    _rows = _rows.assign(series=_rows["variant"].map(_forms))
     _rows["length"] = _rows["max_seq_len"].map("{:,}".format)
     _reach = (_rows["low"].min() / 1.3, _rows["high"].max() * 1.3)
-    _pictures = [
-        forms.points(
-            _rows[_rows["prefill"] == tokens],
-            x="length",
-            y="us",
-            series="series",
-            description=f"Microseconds of each form of the combine over the context, {tokens:,} tokens a chunk",
-            styles=_looks,
-            x_axis=forms.Axis(f"tokens of context, {tokens:,} tokens a chunk"),
-            y_axis=forms.Axis("microseconds a layer", log=10, domain=_reach),
-            join=True,
-        )
-        for tokens in (2048, 8192)
-    ]
+    _look = {"styles": _looks, "y_axis": forms.Axis("microseconds a layer", log=10, domain=_reach), "join": True}
+    _pictures = []
+    for _tokens in (2048, 8192):
+        _axis = forms.Axis(f"tokens of context, {_tokens:,} tokens a chunk")
+        _words = f"Microseconds of each form of the combine over the context, {_tokens:,} tokens a chunk"
+        _look |= {"x_axis": _axis, "description": _words}
+        _pictures.append(forms.points(_rows[_rows["prefill"] == _tokens], x="length", y="us", series="series", **_look))
     _of = {variant: rows.set_index("cell") for variant, rows in _rows.groupby("variant")}
     _wide, _narrow = (_of[name].loc["0+8192@32768"] for name in ("from_rows_fixed", "from_rows_adaptive"))
     _ratio = _of["from_rows_adaptive"]["us"] / _of["from_positions"]["us"]
@@ -486,16 +458,12 @@ def _(a_step, seq):
     _bars = _bars.assign(value=_bars["us"], part=_bars["variant"].map(_forms))
     _bars["name"] = [f"{count} request{'s'[: count - 1]}" for count in _bars["requests"]]
     _bars["label"] = [f"{us:,.0f} µs" if us >= 20 else f"{us:.1f} µs" for us in _bars["us"]]
-    _pictures = [
-        forms.bars(
-            _bars[_bars["kernel"] == kernel],
-            description=f"Microseconds of {words} for all combines of a step, by requests and form",
-            styles={name: theme.Style(colour) for name, colour in _looks.items()},
-            axis=forms.Axis(f"microseconds of {words} a step", log=10),
-            bar_height=16,
-        )
-        for kernel, words in (("step", "the GPU"), ("step host", "the host"))
-    ]
+    _look = {"styles": {name: theme.Style(colour) for name, colour in _looks.items()}, "bar_height": 16}
+    _pictures = []
+    for _kernel, _whose in (("step", "the GPU"), ("step host", "the host")):
+        _words = f"Microseconds of {_whose} for all combines of a step, by requests and form"
+        _axis = forms.Axis(f"microseconds of {_whose} a step", log=10)
+        _pictures.append(forms.bars(_bars[_bars["kernel"] == _kernel], description=_words, axis=_axis, **_look))
     _at = _rows.set_index(["kernel", "requests", "variant"])[["us", "launches"]].sort_index()
     _gpu, _host = (_at.loc[kernel, 32]["us"] for kernel in ("step", "step host"))
     _launches = _at.loc["step", 32]["launches"]["vllm"]
@@ -525,14 +493,10 @@ def _(at, host, tiled, title):
     _part = host["variant"].str.startswith("its ")
     _bars = host.assign(value=host["us"], label=host["time"] + " µs", part=_part.map({True: "a part", False: "whole"}))
     _bars["name"] = host["variant"].mask(_part, "· " + host["variant"])
-    _picture = forms.bars(
-        _bars.drop(columns="tip"),
-        description="Microseconds of host time of one call, a bar for each part",
-        styles={"whole": theme.Style(theme.BLUE), "a part": theme.Style(theme.SKY)},
-        axis=forms.Axis("microseconds of host time a call"),
-        bar_height=18,
-        legend=False,
-    )
+    _look = {"styles": {"whole": theme.Style(theme.BLUE), "a part": theme.Style(theme.SKY)}, "legend": False}
+    _look |= {"axis": forms.Axis("microseconds of host time a call"), "bar_height": 18}
+    _words = "Microseconds of host time of one call, a bar for each part"
+    _picture = forms.bars(_bars.drop(columns="tip"), description=_words, **_look)
     _call = host.set_index("variant").loc
     _whole, _plain = _call["build_c128a_topk_metadata"], _call["row loop, Triton's ordinary launch alone"]
     _new = _call["build_c128a_topk_metadata, sizes not seen before"]
@@ -568,13 +532,10 @@ def _(everything):
         f"{row.max_seq_len:,}"
         for row in _bars.itertuples()
     ]
-    _picture = forms.bars(
-        _bars,
-        description="Microseconds of kernels that read index rows, at the fixed and at the adaptive width",
-        styles={"fixed width": theme.KERNELS[FIXED], "adaptive width": theme.KERNELS[LOOP]},
-        axis=forms.Axis("microseconds, figures from elsewhere"),
-        bar_height=18,
-    )
+    _look = {"styles": {f"{name} width": theme.KERNELS[at] for name, at in (("fixed", FIXED), ("adaptive", LOOP))}}
+    _look |= {"axis": forms.Axis("microseconds, figures from elsewhere"), "bar_height": 18}
+    _words = "Microseconds of kernels that read index rows, at the fixed and at the adaptive width"
+    _picture = forms.bars(_bars, description=_words, **_look)
     _decode = _bars[_bars["kernel"] == "flashmla_decode"].groupby("name")["us"].agg(["min", "max"])
     _said = (
         f"FlashMLA's decode takes the same time at both widths, to {(_decode['max'] / _decode['min'] - 1).max():.1%}: "
@@ -721,24 +682,24 @@ def _(get_live, packed):
 
 @app.cell(hide_code=True)
 def _():
-    # What was read of a trace, or why it was not; and the name of its file.
+    def read_trace(stream, name, shown):
+        """What is shown of a trace, or why it cannot be, and its name there."""
+        try:
+            return profile.read(stream, name), shown
+        except ValueError as error:
+            return str(error), shown
+
     _example = records.folder() / "h200-trace.json.gz"
-    _found = None
-    if _example.is_file():
-        with _example.open("rb") as _stream:
-            _found = profile.read(_stream, _example.name)
-    get_trace, set_trace = mo.state((_found, ""))
-    return get_trace, set_trace
+    with _example.open("rb") if _example.is_file() else nullcontext() as _stream:
+        get_trace, set_trace = mo.state(read_trace(_stream, _example.name, "") if _stream else (None, ""))
+    return get_trace, read_trace, set_trace
 
 
 @app.cell(hide_code=True)
-def _(get_trace, set_trace):
+def _(get_trace, read_trace, set_trace):
     def _read(files):
         for file in files:
-            try:
-                set_trace((profile.read(io.BytesIO(file.contents), file.name), file.name))
-            except ValueError as error:
-                set_trace((str(error), file.name))
+            set_trace(read_trace(io.BytesIO(file.contents), file.name, file.name))
 
     get_trace()  # once a file is read, the control is made anew: the old one still holds the file
     upload = mo.ui.file([".json", ".gz"], label="A trace (.json or .json.gz)", on_change=_read)
