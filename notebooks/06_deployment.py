@@ -257,12 +257,11 @@ def _(found):
     _setup, _widths = found.setup, found.widths
     _reach = width_list(_widths) if len(_widths) <= 8 else f"{_widths[0]:,} to {_widths[-1]:,}"
     _ours, _released = human_bytes(found.reserved_bytes), human_bytes(found.released_bytes)
+    _batch = f"{_setup.max_num_batched_tokens:,}"
     _stats = [
         mo.stat(f"{found.capacity:,} columns", "Capacity", f"sequences of up to {_setup.longest_sequence:,} tokens"),
         mo.stat(f"{len(_widths):,}", "Widths", f"{_reach} columns"),
-        mo.stat(
-            f"{_setup.decode_rows:,} at most", "Decode rows", f"{_setup.max_num_batched_tokens:,} tokens in a batch"
-        ),
+        mo.stat(f"{_setup.decode_rows:,} at most", "Decode rows", f"{_batch} tokens in a batch"),
         mo.stat(_ours, "Buffers", f"the released builder: {_released}"),
     ]
     mo.vstack([_verdict, grid(_stats, "11rem")], gap=1)
@@ -315,10 +314,8 @@ def _(arguments, found, place, values):
     before you look: a graph replays the row stride of its recording. Which release must go wrong, and with which
     graphs? A click on a cell sets both.
     """)
-    _cells = []
-    for _release, _graph in product(
-        [name for name in BUILDERS if name != OWN or values["release"] == OWN], GRAPH_NAMES
-    ):
+    _cells, _builders = [], [name for name in BUILDERS if name != OWN or values["release"] == OWN]
+    for _release, _graph in product(_builders, GRAPH_NAMES):
         _builder = {} if _release == OWN else {"release": _release, "layout": None, "policy": None}
         _answer = check(**{**arguments, **_builder, "graph": _graph})
         _kind = "unknown" if found.unread and _answer.verdict != "danger" else _answer.verdict
