@@ -499,7 +499,7 @@ class _Reader:
             else:
                 self.put(argument, human_int(text), f"{typed} {text}")
         except ValueError as error:
-            said = text if re.fullmatch(r"[0-9][0-9._]{0,19}[A-Za-z]{0,2}", text) else "no number"
+            said = text if re.fullmatch(r"-?[0-9][0-9._]{0,19}[A-Za-z]{0,2}", text) else "no number"
             raise ValueError(f"{typed} is {said}: {error}") from None
 
     def object(self, name: str, *read: str) -> dict[str, Any]:

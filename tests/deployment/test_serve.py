@@ -204,6 +204,7 @@ def test_secrets_never_come_back_and_names_do(words, listed):
     [
         ("--max-model-len 1.5M", "--max-model-len is 1.5M"),
         ("--max-num-seqs 1k", "--max-num-seqs is 1k"),
+        ("--max-num-seqs -5", "--max-num-seqs is -5"),
         ("--max-num-seqs hunter2secret", "--max-num-seqs is no number"),
         ("--max-model-len --enforce-eager", "--max-model-len has no value"),
         ("-O fast", "-O has another value"),
