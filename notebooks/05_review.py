@@ -622,14 +622,17 @@ def _(hunk_ui, notes_ui):
 
 @app.cell(hide_code=True)
 def _(findings, notes_ui, run, times):
-    _notes = {hunk.title: note for hunk, note in zip(HUNKS, notes_ui.value, strict=True) if note.strip()}
     _title = f"Review of vLLM PR #50004 ({run}; times {times.title})"
-    _text, _shown = (
-        markdown(findings, _title, {about: write(note) for about, note in _notes.items()})
-        for write in (str, page.user_text)
-    )
+    _noted = [*zip(HUNKS, notes_ui.value, strict=True)]
+    _walk = {hunk.title: f"{hunk.look} {hunk.later} {note}".strip() for hunk, note in _noted}
+    _text = markdown(findings, _title, _walk)
+    _shown = markdown(findings, _title, {hunk.title: page.user_text(note) for hunk, note in _noted if note.strip()})
     page.stack(
-        mo.md("## The review on one page\n\nPrinting this page prints this table and your notes alone."),
+        mo.md("""
+        ## The review on one page
+
+        Printing this page prints this table and your notes alone. The Markdown holds the walk through the diff too.
+        """),
         mo.Html(f'<div class="review-closing">{mo.md(_shown.replace("| ---", "| :---")).text}</div>'),
         mo.hstack([mo.download(_text.encode(), "review-pr50004.md", mimetype="text/markdown", label="Markdown")]),
         mo.accordion({"The same as Markdown, to copy into a review": mo.plain_text(_text)}),

@@ -45,6 +45,7 @@ def starts_elsewhere(*arguments, max_compressed_tokens, **options):
 
 writes_outside = spoiled(lambda views, buffers, width: buffers[0].view(-1)[-1:].zero_())
 counts_one_more = spoiled(lambda views, buffers, width: views[1].add_(1))
+wide_rows_go_on = spoiled(lambda views, buffers, width: views[2][:, 2047:].zero_())
 narrow_rows_differ = spoiled(lambda views, buffers, width: views[0][:1, :1].add_(width < 2048))
 
 
@@ -100,6 +101,8 @@ def test_addresses_a_frozen_reader_gets_one_packed_row_and_all_pitched_ones():
         # Once in each build under full width that has decode rows, or in each that has prefill rows.
         (claims.semantics, evidence.semantics, narrow_rows_differ, {"different": 7}, "does not hold"),
         (claims.semantics, evidence.semantics, leaves_a_cell, {"different": 7}, "does not hold"),
+        # Two prefill rows in one narrower build of the mixed batch, and in four of the batch of prefill rows.
+        (claims.semantics, evidence.semantics, wide_rows_go_on, {"different": 2 * (1 + 4)}, "does not hold"),
     ],
     ids=lambda value: getattr(value, "__name__", getattr(value, "key", "")),
 )

@@ -113,6 +113,7 @@ def test_the_cold_regime_takes_its_own_rows_and_those_without_overlap():
     times = Times(pd.DataFrame([row(1.0, variant="tiled"), overlapping, alone, row(4.0, cache="cold")]), "cold")
     assert times.at("builder", "tiled", "prefill", 1000, 32_768, 256).us == 3.0
     assert times.at("builder", "row_loop_adaptive", "prefill", 1000, 32_768, 256).us == 4.0
+    assert set(times_of("cold").rows["cache"]) == {"cold"}
 
 
 @pytest.mark.parametrize(("cache", "overlap"), [("cold", False), ("warm", True)])
