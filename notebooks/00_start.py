@@ -71,8 +71,8 @@ def _(back, forward, get_turned, present, problems, set_step):
     _lead = f"One of {LENGTHS[ROW]:,} tokens is followed to the cell that leads a kernel to it. Press **→** and **←**."
     jump = page.Still(page.radio("Step", dict(enumerate(TITLES, 1)), get_turned(), on_change=set_step))
     _header = page.header("00_start", "From a token to a cell", _lead, {})
-    _top = page.stack(_header, page.notes(problems), page.panel([back, forward, jump]))
-    mo.hstack([back, forward]).style({"--c128a-present": "1"}) if present else _top
+    _large, _panel = mo.hstack([back, forward]).style({"--c128a-present": "1"}), page.panel([back, forward, jump])
+    _large if present else page.stack(_header, page.notes(problems), _panel)
     return (jump,)
 
 
@@ -153,10 +153,7 @@ def way(lanes, step):
 
 @app.function
 def buffer(steps, *, reader=False):
-    """The buffer to scale, for each layout in `steps`: {layout: (the step before, this step)}.
-
-    One layout alone has each row by itself above it. reader: where one with the capacity as its stride looks for rows.
-    """
+    """The buffer to scale; steps: {layout: (the step before, this step)}. A layout alone has its rows above it."""
     marks, chosen, notes, signs = [], [], [], []
     for layout, (before, now) in steps.items():
         rows, lane, look = now.decode_rows, layout if reader else f"▸ {layout}", ROW * now.capacity
@@ -168,7 +165,7 @@ def buffer(steps, *, reader=False):
             marks.append(alone[runs["kind"].isin(("id", "pad"))])
         label = (of + first.map(" from {:,}".format)).where(runs["kind"] == "pad", "")
         marks.append(runs.assign(lane=lane, label=label))
-        if reader:
+        if reader:  # it keeps the capacity as its stride
             verdicts = row_verdicts(reads(before, now, "decode", now.capacity), rows.rows)
             signs += [(lane, row * now.capacity, verdict) for row, verdict in enumerate(verdicts)]
             chosen += [(lane, start, start + rows.width, False), (lane, look, look + now.entries[ROW], True)]
@@ -210,8 +207,8 @@ def _(block, grown, ids, nth, place, slot, small):
     A language model has read a sequence of **{_length:,} tokens**, numbered from 0. To produce the next one, the last
     token sends out a query, and attention compares it with the keys of all tokens so far. Keys and values were computed
     once and stay in memory, in the **KV cache**. Long contexts are costly: at a million tokens every query, in every
-    layer, has a million keys to read. This page follows one token, number {TOKEN}, to the place in memory that speaks
-    for it, and shows how a *kernel*, a function that runs on the GPU, finds the way there.
+    layer, has a million keys to read. This page follows token {TOKEN} to its place in the cache, and shows how a
+    *kernel*, a function that runs on the GPU, finds the way there.
 
     The frame is around token {TOKEN}. It moves on with the lesson.
     ---
@@ -223,36 +220,35 @@ def _(block, grown, ids, nth, place, slot, small):
 
     Instead of {_length:,} keys a query has {_n} to read.
     ---
-    Many requests share the KV cache, and nobody knows how long each will grow. So the cache is cut into **blocks** of
-    {KV_BLOCK_SIZE} tokens, which is {ENTRIES_PER_BLOCK} entries. When its last block is full, a request gets one more:
-    any that is free, wherever it lies. So there are two ways to count. To the request its blocks are 0 to
-    {len(_own) - 1}, in the order of its tokens. In the cache they are blocks {_table}. Entry {ENTRY} is in the
-    request's block {ENTRY} // {ENTRIES_PER_BLOCK} = **{nth}**, at place {place} in it; places, too, count from 0.
+    Many *requests*, prompts of many users, share the KV cache, and nobody knows how long each will grow. So the cache
+    is cut into **blocks** of {KV_BLOCK_SIZE} tokens, which is {ENTRIES_PER_BLOCK} entries. When its last block is full,
+    a request gets one more: any that is free, wherever it lies. So there are two ways to count. To our request its
+    blocks are 0 to {len(_own) - 1}, in the order of its tokens. In the cache they are blocks {_table}. Entry {ENTRY} is
+    in the request's block {ENTRY} // {ENTRIES_PER_BLOCK} = **{nth}**, at place {place}; places, too, count from 0.
 
     The request's block {nth} is block {block} of the cache. The low grey blocks hold other requests.
     ---
-    The *engine*, the software that serves the requests, writes down where each block went. Its **block table** lists
-    for each request the blocks of the cache that it got, for ours {_table}. So block {nth} of the request is block
-    {block} of the cache. The place of one entry in the cache is a **slot**. Each block has {ENTRIES_PER_BLOCK}, and all
-    slots are numbered through: place {place} of block {block} is slot {block} × {ENTRIES_PER_BLOCK} + {place} =
-    **{slot}**. This number, the *slot id*, is all that a kernel needs to load entry {ENTRY}.
+    The *engine*, the software that serves the requests, notes where each block went. Its **block table** lists the
+    blocks of the cache that each request got, for ours {_table}. So block {nth} of the request is block {block} of the
+    cache. The place of one entry in the cache is a **slot**. Each block has {ENTRIES_PER_BLOCK}, and all slots are
+    numbered through: place {place} of block {block} is slot {block} × {ENTRIES_PER_BLOCK} + {place} = **{slot}**. This
+    number, the *slot id*, is all that a kernel needs to load entry {ENTRY}.
 
     Read the frames from top to bottom: token {TOKEN}, entry {ENTRY}, block {nth}, block {block}, slot {slot}.
     ---
     Attention should not have to look up tables. So in each *step*, one pass of the model over its requests, a kernel
     called the *builder* first writes the slot ids for each query: its **index row**. The cells of a row are
-    **columns**, and column {ENTRY} holds the id of entry {ENTRY}. All rows of a step have the same **width**: the
-    entries of the longest sequence, rounded up to a power of two, but at least {TOPK_ALIGNMENT}. So behind our {_n} ids
-    stand {_width - _n} **pads**, cells that hold −1. The **lens**, a number kept beside the row, says that {_n} ids are
-    real.
+    **columns**; column {ENTRY} holds the id of entry {ENTRY}. All rows of a step have the same **width**: the entries
+    of the longest sequence, rounded up to a power of two, at least {TOPK_ALIGNMENT}. So behind our {_n} ids stand
+    {_width - _n} **pads**, cells that hold −1. The **lens**, a number beside the row, says that {_n} ids are real.
 
     The row has {_width} columns; the pads are drawn narrower than the ids.
     ---
-    Our step has {_rows} requests with one query each, so it has {_rows} rows, counted from 0. Ours is **row {ROW}**.
-    They lie in one **buffer**, memory that is allocated once and written again in every step. Memory itself has no
-    rows. It is one line of cells, numbered by a **flat index**. The cells from the start of one row to the start of the
-    next are the **row stride**. **Packed** rows follow without a gap, so the stride is the width, {_width}. Row {ROW}
-    starts at {ROW} × {_width} = **{_start}**, and its column {ENTRY} is cell {_start} + {ENTRY} = {_start + ENTRY}.
+    Our step has {_rows} requests with one query each, and so {_rows} rows, counted from 0. Ours is **row {ROW}**. All
+    lie in one **buffer**, memory that is allocated once and written again in every step. Memory itself has no rows. It
+    is one line of cells, numbered by a **flat index**. The cells from the start of one row to the start of the next are
+    the **row stride**. **Packed** rows follow without a gap, so the stride is the width, {_width}. Row {ROW} starts at
+    {ROW} × {_width} = **{_start}**, and its column {ENTRY} is cell {_start} + {ENTRY} = {_start + ENTRY}.
 
     Above, each row by itself; below, all of them in the buffer, where the line marks our cell.
     ---
@@ -262,32 +258,32 @@ def _(block, grown, ids, nth, place, slot, small):
     {_capacity} = **{_far}**, in this step and in every other. Nobody clears the buffer. Cells that this step does not
     write are **stale**: they keep what an earlier step left, here one whose rows were {_capacity} columns wide.
 
-    Both hold the same rows. Packed, row {ROW} moved to {_start} when rows became narrow; pitched, it stayed.
+    Both lines hold the same rows. Packed, row {ROW} moved to {_start} when rows became narrow; pitched, it stayed.
     ---
     How are the rows written? A kernel runs as many *programs* side by side, and the builder has one for each row. A
     program handles {STEP:,} columns at once, each in a **lane** of its own. Lanes 0 to {_n - 1} of ours look up the
     block table and write slot ids. The next ones, up to the width, write −1. The others are *masked*: they write
     nothing. A wider row takes several **trips** round a loop. {_full:,} columns, enough for a million tokens, take
-    {loop_trips(_full)} trips, nearly all of them only to write pads. That is why the width follows the batch.
+    {loop_trips(_full)}; for our {_n} ids nearly all would be in vain. That is why the width follows the batch.
 
     At {_width} columns {loop_trips(_width)} trip is enough. The line marks lane {ENTRY}, which writes {slot}.
     ---
     Last comes the *reader*, the attention kernel. For row {ROW} it goes to {ROW} × row stride, takes as many ids as the
     lens says, and loads those slots. To start kernels quickly, engines record them once, as a **CUDA graph**, and
-    replay it in every step. The replay reads memory anew, but it repeats the arguments of the recording, and the row
+    replay it in every step. The replay reads memory anew, but repeats the arguments of the recording, and the row
     stride is one. This graph was recorded at full width, to serve any length, so its stride stays {_capacity}. Pitched
-    rows are where it looks. Packed row {ROW} starts at {_start}, the reader looks at {_far} and takes stale ids.
+    rows are where it looks. Packed row {ROW} starts at {_start}; the reader looks at {_far} and takes stale ids.
 
-    The signs stand where it looks; packed, it gets {_wrong} of {_rows} rows wrong. **Guess** before you go on: the
-    model allows {MAX_MODEL_LEN:,} tokens, and the longest sequence has {GROWN[ROW]:,}. Where does packed row {ROW}
-    start, and where does the reader look?
+    Signs: where it looks for each row; packed, {_wrong} of {_rows} are wrong. Frames: row {ROW}, and dashed what is
+    taken for it. **Guess** before you go on: the model allows {MAX_MODEL_LEN:,} tokens, and the longest sequence has
+    {GROWN[ROW]:,}. Where does packed row {ROW} start, and where does the reader look?
     ---
-    At {MAX_MODEL_LEN:,} tokens the capacity is {_full:,} columns. Our sequence has grown to **{GROWN[ROW]:,} tokens**:
-    {GROWN[ROW]:,} // {COMPRESS_RATIO} = {_needed} entries, and the next power of two makes the width **{_wide}**.
+    At {MAX_MODEL_LEN:,} tokens the capacity is {MAX_MODEL_LEN:,} // {COMPRESS_RATIO} = {_full:,} columns. Our sequence
+    has grown to **{GROWN[ROW]:,} tokens**: {_needed} entries, and the next power of two makes the width **{_wide}**.
     Packed, row {ROW} starts at {ROW} × {_wide} = **{ROW * _wide:,}**. The reader, recorded at full width, looks at
-    {ROW} × {_full:,} = **{ROW * _full:,}**. There is no error message: it finds valid slots of another step, and the
-    answer turns to garbage. Only row 0 is safe, since 0 times any stride is 0. So vLLM, the engine that had packed the
-    rows, went back to full width, and later brought narrow rows again: pitched.
+    {ROW} × {_full:,} = **{ROW * _full:,}**. There is no error message: it finds slots of another step, and the answer
+    turns to garbage. Only row 0 is safe, since 0 times any stride is 0. So vLLM, the engine that had packed the rows,
+    went back to full width, and later brought narrow rows again: pitched.
 
     The picture is to scale. Packed rows lie close together at the left; the reader looks far behind them.
     """.split("---")
@@ -297,24 +293,22 @@ def _(block, grown, ids, nth, place, slot, small):
 @app.cell(hide_code=True)
 def _(get_step, grown, lanes, present, small, told):
     def _screen(step):
-        """A step: its title, the paragraph, the picture, what to see, its words."""
         above, below = told[step - 1].strip().split("\n\n")
         if step <= 5:
             drawn = way(lanes, step)
-        elif step == 6:
-            drawn = buffer({"packed": small["packed"][1:] * 2})
         elif step == 8:
             drawn = programs(small["packed"][1])
         else:
-            drawn = buffer(grown if step == 10 else small, reader=step > 8)
+            alone = {"packed": small["packed"][1:] * 2}  # no step came before
+            drawn = buffer({6: alone, 10: grown}.get(step, small), reader=step > 8)
         heading = mo.md(f"## {step} of {len(TITLES)} · {TITLES[step - 1]}")
         new = words(*WORDS[step - 1].split(", ")) if WORDS[step - 1] else None
         return page.stack(heading, page.sentence(above), drawn, page.sentence(below), new)
 
     # Where no button can be pressed, in a recording or in a plain run, all steps stand under each other.
     _whole = page.RECORDED or mo.app_meta().mode not in ("run", "edit")
-    _step, _count = get_step(), len(TITLES)
-    _shown = page.stack(*map(_screen, range(1, _count + 1)), gap=2) if _whole else _screen(_step)
+    _step, _all = get_step(), range(1, len(TITLES) + 1)
+    _shown = page.stack(*map(_screen, _all), gap=2) if _whole else _screen(_step)
 
     _width, _layout = (page.link(name, {"seq": GROWN[ROW]}) for name in ("01_width", "02_layout"))
     _kernel, _review, _serve = (page.link(name, {}) for name in ("03_kernel", "05_review", "06_deployment"))
@@ -330,7 +324,7 @@ def _(get_step, grown, lanes, present, small, told):
     _lesson = LESSON.read_text(encoding="utf-8") if LESSON.is_file() and not page.RECORDED else ""
     _box = mo.accordion({"A lesson of 45 minutes": mo.md(_lesson)}) if _lesson else None
     page.remember({"step": _step, "present": int(present)})
-    page.stack(_shown, mo.md(_go_on), _box, gap=1) if _whole or _step == _count else _shown
+    page.stack(_shown, mo.md(_go_on), _box, gap=1) if _whole or _step == len(TITLES) else _shown
     return
 
 
