@@ -93,6 +93,10 @@ def test_incident_6_the_default_of_8192_on_narrow_buffers_is_an_error(build):
 
 
 ROWS = {  # a case, and the ids before the pads of its decode rows, their lens, the ids of its prefill rows
+    "the worked example": (
+        Case.of_tokens([1000], [0], [[40, 10, 30, 20]], [5], 1, width=128),
+        ([[80, 81, 20, 21, 60, 61, 40]], [7], []),
+    ),
     "incident_7_padded_tokens": (
         Case.of_tokens([0, 127, 511, 255], [0] * 4, [[5, 7, 11, 13]], [0, -1, 2, 3], 3, width=8),
         ([[], [10], [10, 11, 14, 15]], [0, 0, 4], [[0, 1]]),

@@ -40,16 +40,6 @@ def arguments(**changes):
 
 
 @builds
-def test_the_worked_example_position_1000_sees_7_entries(build):
-    table = int32(40, 10, 30, 20).view(1, 4)
-    decode, lens, _ = build(
-        int64(1000), 128, 1, int32(0), table, 2, int64(5), poisoned(1, 128), poisoned(1), poisoned(1, 128), 128
-    )
-    assert ids(decode[0]) == [80, 81, 20, 21, 60, 61, 40]
-    assert lens.tolist() == [7]
-
-
-@builds
 @pytest.mark.parametrize("width", [1, 7, 8, 127, 128, 129, 384, 1025])
 def test_odd_widths_equal_the_reference(build, width):
     inputs = (int64(128 * width - 1, 5000, 127, 128 * width + 500), int32(0, 0, 0, 0), int32(*range(600)).view(1, -1))
