@@ -321,8 +321,8 @@ def _(get_step, grown, lanes, present, small, told):
     - **Review:** [do the claims of the change hold?]({_review})
     - **Serve:** [is my deployment safe?]({_serve})
     """
-    _lesson = LESSON.read_text(encoding="utf-8") if LESSON.is_file() and not page.RECORDED else ""
-    _box = mo.accordion({"A lesson of 45 minutes": mo.md(_lesson)}) if _lesson else None
+    _title, _, _plan = LESSON.read_text(encoding="utf-8").partition("\n") if LESSON.is_file() else ("", "", "")
+    _box = mo.accordion({_title.strip("# "): mo.md(_plan)}) if _title and not page.RECORDED else None
     page.remember({"step": _step, "present": int(present)})
     page.stack(_shown, mo.md(_go_on), _box, gap=1) if _whole or _step == len(TITLES) else _shown
     return
