@@ -136,12 +136,7 @@ def _(capacity, get_seq, given, policy, preset, ratio, rows_ui, settings):
 
 @app.cell(hide_code=True)
 def _(controls, get_notes, number, preset, slider, wrong):
-    page.panel(
-        mo.hstack([slider, number, preset], widths=[4, 1.4, 2.2], align="end", gap=1.5),
-        [controls[name] for name in ("policy", "ratio", "model_len")],
-        page.told(get_notes() + wrong, preset.value),
-        stay=True,
-    )
+    page.stay([slider, number, preset], [*controls.elements.values()], get_notes() + wrong)
     return
 
 

@@ -68,32 +68,22 @@ with app.setup:
 @app.cell(hide_code=True)
 def _():
     settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
+    return get_notes, get_preset, get_seq, get_slid, get_start, get_typed, settings
+
+
+@app.cell(hide_code=True)
+def _(settings):
     # The chosen cell: its layout and flat index. The pictures and the fields share it.
     get_cell, set_cell = mo.state((settings.values["layout"], settings.values["at"]))
     get_clicked, set_clicked = mo.state(get_cell())
 
-    def pick(mark):
+    def _pick(mark):
         for change in (set_cell, set_clicked):
             change((mark["layout"], int(mark["first"])))
 
-    line_place, rows_place, close_place = (page.clickable(pick) for _ in range(3))
+    places = {name: page.clickable(_pick) for name in ("line", "rows", "cells")}
     label = page.radio("Labels", LABELS, settings.values["label"])
-    return (
-        close_place,
-        get_cell,
-        get_clicked,
-        get_notes,
-        get_preset,
-        get_seq,
-        get_slid,
-        get_start,
-        get_typed,
-        label,
-        line_place,
-        rows_place,
-        set_cell,
-        settings,
-    )
+    return get_cell, get_clicked, label, places, set_cell
 
 
 @app.cell(hide_code=True)
@@ -154,9 +144,9 @@ def _(get_start, settings):
 
 
 @app.function
-def batches(setting: SimpleNamespace, layout: str) -> list[Case]:
-    """The batch at capture and the one of now, built in this layout."""
-    rows = setting.rows
+def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
+    """One buffer after the earlier build and this one, and what the reader takes for its rows."""
+    rows, decode = setting.rows, setting.kind == "decode"
     fields = {"max_model_len": setting.longest, "given_capacity": setting.capacity}
     fields |= {"policy": "fixed" if layout == "fixed" else setting.policy}
     fields |= {"layout": "packed" if layout == "packed" else "pitched"}
@@ -166,17 +156,10 @@ def batches(setting: SimpleNamespace, layout: str) -> list[Case]:
     builds = []
     for longest, percent, first in shares:
         lengths = tuple(max(min(longest, setting.longest) * share // 100, 1) for share in percent[:rows])
-        builds.append(Case((1,) * rows, lengths, rows * (setting.kind == "decode"), first_block=first, **fields))
+        builds.append(Case((1,) * rows, lengths, rows * decode, first_block=first, **fields))
     if setting.own:
-        now = case_of(setting.own, first_block=blocks, **fields)
-        builds[1] = replace(now, given_width=None) if layout == "fixed" else now
-    return builds
-
-
-@app.function
-def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
-    """One buffer after the earlier build and this one, and what the reader takes for its rows."""
-    builds, decode = batches(setting, layout), setting.kind == "decode"
+        typed = case_of(setting.own, first_block=blocks, **fields)
+        builds[1] = replace(typed, given_width=None) if layout == "fixed" else typed
     before, now = (case.decode_rows if decode else case.prefill_rows for case in builds)
     stride = setting.stride or (now if setting.reader == "now" else before).row_stride
     taken = reads(*builds, setting.kind, stride)
@@ -190,7 +173,7 @@ def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
         runs=memory(*builds, setting.kind),
         lens=[np.split(case.entries, [case.num_decode_tokens])[not decode] for case in builds],
         taken=taken,
-        verdicts=row_verdicts(taken, setting.rows),
+        verdicts=row_verdicts(taken, rows),
     )
 
 
@@ -266,12 +249,7 @@ def reader_of(setting: SimpleNamespace) -> str:
 
 @app.cell(hide_code=True)
 def _(controls, get_notes, number, preset, slider, wrong):
-    page.panel(
-        mo.hstack([slider, number, preset], widths=[4, 1.4, 2.2], align="end", gap=1.5),
-        [controls["reader"], controls["then"]],
-        page.told(get_notes() + wrong, preset.value),
-        stay=True,
-    )
+    page.stay([slider, number, preset], [controls["reader"], controls["then"]], get_notes() + wrong)
     return
 
 
@@ -337,7 +315,7 @@ def told(pieces: pd.DataFrame, scene: SimpleNamespace, capacity: int) -> pd.Data
 
 
 @app.cell
-def _(at, layout, line_place, reach, scenes, setting):
+def _(at, layout, places, reach, scenes, setting):
     _runs = [told(cut(scene.runs, [reach]), scene, setting.capacity).assign(lane=of) for of, scene in scenes.items()]
     _starts = pd.DataFrame(
         {
@@ -378,7 +356,7 @@ def _(at, layout, line_place, reach, scenes, setting):
         _say += " The signs above a line stand where a reader looks for each row; the next section says why there."
     if reach < setting.cells:
         _say += f" **Drawn are the first {reach:,} cells.**"
-    page.stack(page.shown(line_place, _line), page.sentence(_say), words("stride", "packed", "pitch", "stale"))
+    page.stack(page.shown(places["line"], _line), page.sentence(_say), words("stride", "packed", "pitch", "stale"))
     return
 
 
@@ -436,7 +414,7 @@ def texts(cells: pd.DataFrame, of: str) -> pd.Series:
 
 
 @app.cell
-def _(at, label, layout, reach, rows_place, scenes, setting):
+def _(at, label, layout, places, reach, scenes, setting):
     _capacity, _spacing = setting.capacity, GRIDS[setting.grid]
     _high = min(_capacity, reach)  # columns drawn
     _columns = -(-_high // MARKS)
@@ -493,7 +471,9 @@ def _(at, label, layout, reach, rows_place, scenes, setting):
         _say += f" The {setting.grid} of {_spacing * ITEMSIZE:,} bytes lie too close here; the close view has them."
     elif _spacing:
         _say += f" A dashed rule stands at every {_spacing * ITEMSIZE:,} bytes."
-    page.stack(page.shown(rows_place, _picture), page.sentence(_say), words("row", "column", "pad", "lens", "stride"))
+    page.stack(
+        page.shown(places["rows"], _picture), page.sentence(_say), words("row", "column", "pad", "lens", "stride")
+    )
     return (marks,)
 
 
@@ -508,6 +488,8 @@ def _(at, layout, scenes, setting):
     if _cell.code.endswith("pad"):
         _lens = _scene.lens[not _old][_cell.row]
         _holds = f"It holds −1: row {_cell.row} has {_lens:,} entries, and this is column {_cell.column:,}."
+        if _cell.column < _lens:
+            _holds = f"It holds −1: the block table has no block for entry {_cell.column:,} of row {_cell.row}."
     elif setting.kind == "decode" and _cell.code != "blank":
         _holds = (
             f"It holds **{_cell.value:,}**: entry {_cell.column:,} of request {_cell.row}, slot "
@@ -542,7 +524,7 @@ def _(label, pick_at, pick_layout):
 
 
 @app.cell
-def _(at, close_place, label, layout, scenes, setting):
+def _(at, label, layout, places, scenes, setting):
     _start, _spacing, _reader = at // WINDOW * WINDOW, GRIDS[setting.grid], setting.reader != "none"
     _stop = min(_start + WINDOW, setting.cells)
     _flats = range(_start, _stop)
@@ -572,7 +554,7 @@ def _(at, close_place, label, layout, scenes, setting):
         lane_height=44,
     )
     _say = "Under a cell stands the row and column that the reader takes it for; nothing where it does not look."
-    page.stack(page.shown(close_place, _picture), page.sentence(_say) if _reader else None)
+    page.stack(page.shown(places["cells"], _picture), page.sentence(_say) if _reader else None)
     return
 
 

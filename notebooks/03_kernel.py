@@ -318,12 +318,7 @@ def _(case, kernel, lanes, program, runs, settings, shared, states, trip):
 
 @app.cell(hide_code=True)
 def _(get_notes, kernel_ui, number, preset, program_ui, slider, trip_ui, wrong):
-    page.panel(
-        mo.hstack([slider, number, preset], widths=[4, 1.4, 2.2], align="end", gap=1.5),
-        [kernel_ui, program_ui, trip_ui],
-        page.told(get_notes() + wrong, preset.value),
-        stay=True,
-    )
+    page.stay([slider, number, preset], [kernel_ui, program_ui, trip_ui], get_notes() + wrong)
     return
 
 

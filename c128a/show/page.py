@@ -208,9 +208,13 @@ class Settings:
     def typed(self, name: str, value: Any, then: Callable[[Any], object]) -> None:
         """Take one value that was typed, and go on with it; else note what is wrong with it."""
         taken, wrong = self.take({name: value})
-        self._set_notes(wrong)
+        self._note(wrong)
         if not wrong:
             then(taken[name])
+
+    def _note(self, wrong: list[str]) -> None:
+        if wrong or self.notes():  # or each key would draw the panel again
+            self._set_notes(wrong)
 
     def _longest(self, tokens: int, move_the_other: Callable[[Any], None]) -> None:
         move_the_other(tokens)
@@ -221,7 +225,7 @@ class Settings:
 
     def moved(self, values: Mapping[str, Any]) -> None:
         """The reader moved controls to these values: where the preset says otherwise, they are free values now."""
-        self._set_notes([])
+        self._note([])
         if moved_off(values, self.values["preset"]):
             self._set_preset("free")
 
@@ -353,6 +357,12 @@ def panel(*rows: Sequence[Any] | mo.Html | None, stay: bool = False) -> mo.Html:
     return mo.vstack(lines, gap=0.6).style(box | ({"--c128a-stay": "1"} if stay else {}))
 
 
+def stay(lengths: Sequence[Any], controls: Sequence[Any], wrong: Sequence[str]) -> mo.Html:
+    """The panel that stays in sight: slider and number of the longest sequence, presets, more controls, and notes."""
+    row = mo.hstack(lengths, widths=[4, 1.4, 2.2], align="end", gap=1.5)
+    return panel(row, controls, told(wrong, lengths[-1].value), stay=True)
+
+
 def sentence(text: str) -> mo.Html:
     """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
     if not text.lstrip().startswith("#"):
@@ -457,21 +467,9 @@ def own_box(value: str) -> mo.ui.text:
 
 
 def token_slider(value: int, on_change: Callable[[Any], object], *, label: str = "Longest sequence") -> Still:
-    """A slider over `token_ladder`; put a `token_input` beside it, which shows the value."""
+    """A slider over `token_ladder`; put a `number` beside it, which shows the value."""
     steps = token_ladder(MAX_TOKENS, value)
     return Still(mo.ui.slider(steps=steps, value=value, label=label, full_width=True, on_change=on_change))  # type: ignore[arg-type]
-
-
-def token_input(
-    value: int, on_change: Callable[[int], object], *, label: str = "exactly", most: int = MAX_TOKENS
-) -> Still:
-    """Any token count from 0 to most; an arrow key moves it by one. An emptied field changes nothing."""
-
-    def changed(typed: Any) -> None:
-        if typed is not None:
-            on_change(int(typed))
-
-    return Still(mo.ui.number(0, most, step=1, value=value, label=label, on_change=changed))
 
 
 # ------------------------------------------------------------------------------------------------ clicked pictures

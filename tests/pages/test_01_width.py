@@ -125,8 +125,3 @@ def test_downloads_hold_the_table_that_is_shown(sheet):
     assert table["last"].tolist() == [16_511, 32_895, 33_792]
     held = json.loads(sheet.download("reachable widths JSON"))
     assert held["settings"]["seq"] == 100 and [row["width"] for row in held["rows"]] == [128, 256, 384]
-
-
-def test_no_chart_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
-    for look in sheet.every_look(PAGE, first_dark=True):
-        assert sheet.cut_off() == [], look

@@ -164,8 +164,3 @@ def test_a_bad_address_opens_the_default_with_a_note_and_a_short_model_is_an_ala
     sheet.open(PAGE, seq=1_048_576, model_len=33_792)
     alarm = sheet.page.get_by_role("alert").first.inner_text()
     assert "capacity of 384 columns is too narrow for 1,048,576 tokens" in alarm and "8,192" in alarm
-
-
-def test_no_chart_is_cut_off_when_opened_dark_and_then_in_any_look(sheet):
-    for look in sheet.every_look(PAGE, first_dark=True):
-        assert sheet.cut_off() == [], look

@@ -167,9 +167,3 @@ def test_no_program_runs_without_room_or_rows(sheet):
     assert sheet.page.locator("marimo-vega").count() == 0
     sheet.open(PAGE, decode=0, prefill=0)
     assert sheet.soon(lambda: "No program runs" in sheet.lead)
-
-
-def test_nothing_is_cut_off_in_any_look(sheet):
-    for look in sheet.every_look(PAGE, first_dark=True, seq=150_000):
-        assert sheet.cut_off() == [], look
-        assert sheet.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), look

@@ -13,6 +13,26 @@ pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
+# What a screen reader or a narrow window would miss: pictures and radio buttons without a name, sliders over steps that
+# tell the step, headings that leave out a level, and what reaches over the side of the window.
+MISSED = """() => {
+    const all = root => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e]);
+    const every = all(document), of = selector => every.filter(e => e.matches(selector));
+    const named = (e, name) => e.getAttribute('aria-label') !== name && e.getAttribute('aria-label');
+    const stepped = e => JSON.parse(e.getRootNode().host?.dataset.steps ?? '[]').length;
+    const levels = of('h1, h2, h3, h4').map(e => Number(e.tagName[1]));
+    const app = document.getElementById('App');
+    return [
+        ...of('[role=graphics-document]').filter(e => !named(e, 'Vega visualization')),
+        ...of('[role=radiogroup]').filter(e => !named(e, 'Radio Group')),
+        ...of('[role=slider]').filter(e => stepped(e) && !e.getAttribute('aria-valuetext')),
+        ...of("[aria-label*='<']"),
+    ].map(e => e.outerHTML.slice(0, 200)).concat(
+        levels.filter((level, at) => level > (levels[at - 1] ?? 0) + 1).map(level => `h${level}`),
+        of('main, [role=main]').length === 1 ? [] : ['main'],
+        app.scrollWidth > app.clientWidth ? [`${app.scrollWidth} pixels`] : [],
+    );
+}"""
 CONNECT = """address => new Promise(done => {
     const socket = new WebSocket(address);
     socket.onopen = () => { socket.close(); done("open"); };
@@ -35,12 +55,14 @@ def test_the_gallery_shows_title_and_description_of_every_page_and_a_card_opens_
     opened.value.close()
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_page_opens_without_an_error_and_no_chart_is_cut_off_light_or_dark_at_either_width(sheet, notebook):
+@pytest.mark.parametrize(("at", "notebook"), enumerate(NOTEBOOKS), ids=lambda of: getattr(of, "stem", ""))
+def test_a_page_opens_without_an_error_and_shows_and_names_everything_in_every_look(sheet, at, notebook):
     logged = []
     sheet.page.on("console", note := lambda message: logged.append(message.text))
-    for look in sheet.every_look(notebook.stem, first_dark=False):
+    for look in sheet.every_look(notebook.stem, first_dark=at % 2 == 1):
         assert sheet.cut_off() == [], look
+    sheet.look(dark=False, width=390)
+    assert sheet.settle().soon(lambda: sheet.page.evaluate(MISSED) == [], 3), sheet.page.evaluate(MISSED)
     sheet.page.remove_listener("console", note)
     assert not [text for text in logged if "[Vega view] created" in text]  # see notebooks/head.html
 

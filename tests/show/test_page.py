@@ -79,14 +79,6 @@ def test_the_ladder_steps_over_every_point_where_the_width_doubles():
     assert page.token_ladder(100, 1000) == [0, 100]
 
 
-def test_an_emptied_field_changes_nothing():
-    typed = []
-    control = page.token_input(5, typed.append).control
-    control._update(None)
-    control._update(7)
-    assert typed == [7]
-
-
 def test_the_header_links_every_other_page_with_the_shared_state_only():
     text = page.header("01_width", "Width", "Lead.", {"seq": 32_896, "stride": 4096}).text
     for name in page.PAGES:
