@@ -21,7 +21,6 @@ app = marimo.App(width="full", app_title="Do the claims hold?", html_head_file="
 with app.setup:
     import re
     from dataclasses import replace
-    from html import unescape
     from inspect import getsource
 
     import marimo as mo
@@ -60,10 +59,10 @@ with app.setup:
     FIELDS["times"] = page.Choice("cold", tuple(step.SOURCES))
     FIELDS["hunk"] = page.Choice(1, tuple(range(1, len(HUNKS) + 1)))
     LINKS = {  # what is named, as it stands in HTML, and where it is on github.com
-        r"(?:PR|[Ii]ssue) (?:#|&#35;)(\d+)": "vllm-project/vllm/issues/{}",
-        r"commit (01\w{8})": "vllm-project/vllm/commit/{}",
-        r"([\w&#;]+&#47;vllm)&#44; commit (ad\w{7})": "{}/commit/{}",
-        r"((?:vllm|tests)&#47;[\w&#;]+&#46;py)": "vllm-project/vllm/blob/v0.27.1/{}",
+        r"(?:PR|[Ii]ssue) (?:#|&#35;)(\d+)": r"vllm-project/vllm/issues/\1",
+        r"commit (01\w{8})": r"vllm-project/vllm/commit/\1",
+        r"([\w&#;]+&#47;vllm)&#44; commit (ad\w{7})": r"\1/commit/\2",
+        r"(?:vllm|tests)&#47;[\w&#;]+&#46;py": r"vllm-project/vllm/blob/v0.27.1/\g<0>",
     }
 
 
@@ -72,9 +71,7 @@ def linked(shown):
     """What is shown, with links to the pull requests, issues, commits and files that it names."""
     text = shown.text
     for name, place in LINKS.items():
-        for found in reversed([*re.finditer(name, text)]):
-            link = f'<a href="https://github.com/{place.format(*map(unescape, found.groups()))}">{found[0]}</a>'
-            text = text[: found.start()] + link + text[found.end() :]
+        text = re.sub(name, rf'<a href="https://github.com/{place}">\g<0></a>', text)
     return mo.Html(text)
 
 
