@@ -32,6 +32,22 @@ def device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device()) if HAS_GPU and not INTERPRET else torch.device("cpu")
 
 
+def check_device(where: torch.device) -> None:
+    """Raise where no kernel can run on tensors of this device.
+
+    RuntimeError without a GPU and with the interpreter switched off, ValueError for tensors of the CPU beside a GPU.
+    """
+    if INTERPRET:
+        return
+    if not HAS_GPU:
+        raise RuntimeError(
+            "TRITON_INTERPRET=0 switches the interpreter off, and torch finds no NVIDIA GPU here; "
+            "unset TRITON_INTERPRET to have the kernels interpreted on the CPU"
+        )
+    if where.type != "cuda":
+        raise ValueError(f"the tensors are on {where}; the kernels of this process are compiled for cuda")
+
+
 def describe() -> str:
     """One line for a person: what runs the kernels."""
     if INTERPRET:

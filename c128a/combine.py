@@ -23,7 +23,7 @@ from triton.language.extra.cuda import gdc_wait
 
 from c128a.kernel import (
     INT32_MAX,
-    VECTOR_BYTES,
+    UNIT,
     Facts,
     Kernel,
     Launcher,
@@ -33,6 +33,7 @@ from c128a.kernel import (
     check_tensor,
     facts,
     launcher,
+    row_unit,
 )
 from c128a.layout import ITEMSIZE, Chunk, prefill_chunks, step_bases
 from c128a.tiles import COMBINE_TILE
@@ -63,7 +64,13 @@ def combined_width(topk_width: int, window: int = WINDOW, max_image_tokens: int 
     return -(-(topk_width + window + max_image_tokens) // LIVE_BLOCK) * LIVE_BLOCK
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=["tokens", "requests", "width", "out_stride", "workspace_rows", "compressed_rows"],
+    do_not_specialize_on_alignment=[
+        "lens_ptr", "positions_ptr", "requests_ptr", "seq_lens_ptr", "gather_lens_ptr", "compressed_base_ptr",
+        "window_base_ptr", "left_ptr", "right_ptr",
+    ],
+)  # fmt: skip
 def from_positions(
     out_ptr,  # (tokens, width) int32, out_stride elements a row
     lens_ptr,  # (tokens,) int32
@@ -77,8 +84,8 @@ def from_positions(
     right_ptr,  # (tokens,) int32, tokens of an image after each token; not read unless SPANS
     tokens,
     requests,
-    width,  # columns of a row
-    out_stride,
+    width,  # columns of a row, in units of UNIT
+    out_stride,  # in units of UNIT
     workspace_rows,  # workspace rows a request, unless BASES
     compressed_rows,  # of them, rows reserved for compressed entries, unless BASES
     RATIO: tl.constexpr,  # tokens per compressed entry
@@ -88,11 +95,13 @@ def from_positions(
     LIVE: tl.constexpr,  # 0: write whole rows; else write the live prefix in blocks of LIVE columns
     ROWS: tl.constexpr,  # rows a program
     COLS: tl.constexpr,  # columns a program
+    UNIT: tl.constexpr,  # elements: 4 where all rows start on 16 bytes, else 1
     OVERLAP: tl.constexpr,  # launched while the kernel before may still run: wait for it
 ):
     """Write ROWS × COLS cells of combined rows, and the lens of the rows from the first column tile."""
     if OVERLAP:
         gdc_wait()
+    width *= UNIT
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)  # (ROWS,)
     tile = tl.program_id(1)
     held = row < tokens
@@ -131,11 +140,11 @@ def from_positions(
     index = column + tl.where(column < n[:, None], base[:, None], token[:, None])
     index = tl.where(column < length[:, None], index, -1)
     end = tl.minimum((length + LIVE - 1) // LIVE * LIVE, width)[:, None] if LIVE > 0 else width
-    out = out_ptr + row.to(tl.int64)[:, None] * out_stride + column
+    out = out_ptr + row.to(tl.int64)[:, None] * (out_stride * UNIT) + column
     tl.store(out, index, mask=held[:, None] & (column < end))
 
 
-FROM_POSITIONS = Kernel(from_positions, ("positions_ptr",), ("out_ptr", "width", "out_stride"))
+FROM_POSITIONS = Kernel(from_positions, int64=("positions_ptr",), rows=("out_ptr",))
 
 
 def combine_variant(
@@ -146,13 +155,13 @@ def combine_variant(
     bases: bool = False,
     spans: bool = False,
     live_prefix: bool = False,
-    vector: bool = True,
+    unit: int = UNIT,
 ) -> Variant:
     """The variant of `from_positions` for a GPU and these sizes."""
     tile = COMBINE_TILE
     live = LIVE_BLOCK if live_prefix else 0
     constants = (compress_ratio, window, int(bases), int(spans), live, tile.rows, tile.cols)
-    return Variant(FROM_POSITIONS, device, constants, tile.warps, vector, can_overlap(device))
+    return Variant(FROM_POSITIONS, device, constants, tile.warps, unit, can_overlap(device))
 
 
 def combine_prefill_indices(
@@ -293,7 +302,7 @@ def plan(
             raise ValueError(f"out has {width} columns; a row of max_seq_len {max_seq_len:,} needs {needed:,}")
     launch = None
     if tokens:
-        vector = (places[0][0] | (width | stride) * ITEMSIZE) % VECTOR_BYTES == 0
+        unit = row_unit(places[0][0], width * ITEMSIZE, stride * ITEMSIZE)
         variant = combine_variant(
             device.index or 0,
             compress_ratio,
@@ -301,10 +310,10 @@ def plan(
             bases=chunk is None,
             spans="left_visible" in of,
             live_prefix=live_prefix,
-            vector=vector,
+            unit=unit,
         )
         grid = (-(-tokens // COMBINE_TILE.rows), -(-width // COMBINE_TILE.cols), 1)
-        launch = launcher(variant, grid, (tokens, requests, width, stride, *(chunk or (0, 0))))
+        launch = launcher(variant, grid, (tokens, requests, width // unit, stride // unit, *(chunk or (0, 0))))
     return Combine(launch, ((tokens, width), (stride, 1)), ((tokens,), (1,)))
 
 
@@ -416,6 +425,7 @@ def _check(
     chunk: tuple[int, int] | None,
 ) -> int:
     """Every check that a host can make, before anything is written; returns the number of tokens."""
+    backend.check_device(of["out"][1])
     for name, tensor in of.items():
         dtype = torch.int64 if name == "positions" else torch.int32
         check_tensor(name, tensor, dtype, 2 if name in ("out", "prefill_rows") else 1, of["out"][1])

@@ -8,7 +8,7 @@ a column the table lacks and a negative block number give -1 and read nothing.
 
 Only dtypes and constexprs may choose a compiled variant. Triton would also key a variant on each integer (equal to 1,
 a multiple of 16, other) and on each pointer's alignment; both are switched off, since token counts and table strides
-change while serving. What 16-byte stores need to know is stated once, at compilation (`Variant`).
+change while serving. For 16-byte stores the widths and strides of rows are passed in units of UNIT elements.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 from triton.language.extra.cuda import gdc_wait
 
-from c128a.layout import RowLayout
+from c128a.layout import ITEMSIZE, RowLayout
 from c128a.tiles import Tile
+from c128a.width import WHOLE, Shard
 
 ROW_LOOP_STEP = 1024  # columns a trip of the row loop, as in the report
-VECTOR_BYTES = 16  # the widest store of one thread
+UNIT = 4  # elements of the widest store of one thread, 16 bytes
 INT32_MAX = 2**31 - 1  # sizes and strides travel to the kernels as 32-bit integers; offsets are 64-bit
 
 Launcher = Callable[..., None]  # of a kernel's tensors
@@ -92,7 +91,13 @@ row_loop = triton.jit(_row_loop, do_not_specialize=_INTEGERS, do_not_specialize_
 row_loop_specialised = triton.jit(_row_loop)  # as the released engines decorate it: for the census of variants
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "num_tokens", "num_decode", "width", "decode_stride", "prefill_stride", "table_stride", "table_rows",
+        "table_cols",
+    ],
+    do_not_specialize_on_alignment=["lens_ptr", "positions_ptr", "requests_ptr", "table_ptr", "slots_ptr"],
+)  # fmt: skip
 def tiled(
     decode_ptr,  # (num_decode, width) int32, decode_stride elements a row
     lens_ptr,  # (num_decode,) int32
@@ -103,21 +108,26 @@ def tiled(
     slots_ptr,  # (num_decode,) int64, < 0 for a padded token
     num_tokens,
     num_decode,  # rows that are decode rows
-    width,  # columns to write
-    decode_stride,
-    prefill_stride,
+    width,  # columns to write, in units of UNIT
+    decode_stride,  # in units of UNIT
+    prefill_stride,  # in units of UNIT
     table_stride,
     table_rows,
     table_cols,
     RATIO: tl.constexpr,  # tokens per compressed entry
     BLOCK: tl.constexpr,  # compressed entries per KV block
+    RANK: tl.constexpr,  # decode rows list the entries of this rank …
+    RANKS: tl.constexpr,  # … of so many, which own the entries in turns
+    INTERLEAVE: tl.constexpr,  # entries a turn
     ROWS: tl.constexpr,  # rows a program
     COLS: tl.constexpr,  # columns a program
+    UNIT: tl.constexpr,  # elements: 4 where all rows start on 16 bytes, else 1
     OVERLAP: tl.constexpr,  # launched while the kernel before may still run: wait for it
 ):
     """Write ROWS × COLS cells of decode or of prefill rows, and the lens of the rows from the first column tile."""
     if OVERLAP:
         gdc_wait()
+    width *= UNIT
     group = tl.program_id(0)
     tile = tl.program_id(1)
     decode_groups = (num_decode + ROWS - 1) // ROWS
@@ -128,94 +138,133 @@ def tiled(
         held = row < num_decode
         position = tl.load(positions_ptr + row, mask=held, other=-1)
         request = tl.load(requests_ptr + row, mask=held, other=-1)
-        n = tl.minimum(tl.maximum(position + 1, 0) // RATIO, width).to(tl.int32)  # (ROWS,)
+        seen = tl.maximum(position + 1, 0) // RATIO
+        if RANKS > 1:
+            turns = seen // (INTERLEAVE * RANKS)
+            rest = seen - turns * (INTERLEAVE * RANKS) - RANK * INTERLEAVE
+            seen = turns * INTERLEAVE + tl.minimum(tl.maximum(rest, 0), INTERLEAVE)
+        n = tl.minimum(seen, width).to(tl.int32)  # (ROWS,)
         known = (request >= 0) & (request < table_rows)
         if tile == 0:
             slot = tl.load(slots_ptr + row, mask=held, other=-1)
             tl.store(lens_ptr + row, tl.where(slot < 0, 0, n), mask=held)
         # Wide tiles load each block number once and spread it over its cells: fewer loads, more steps from one to its
         # stores. In a narrow tile, whose time is the way to the first store, each cell loads its own.
-        CELLS: tl.constexpr = BLOCK if COLS >= 1024 and BLOCK <= 128 and (BLOCK & (BLOCK - 1)) == 0 else 1
+        SPREAD: tl.constexpr = COLS >= 1024 and BLOCK <= 128 and (BLOCK & (BLOCK - 1)) == 0
+        CELLS: tl.constexpr = BLOCK if SPREAD and (RANKS == 1 or INTERLEAVE % BLOCK == 0) else 1
         first = tile * COLS + tl.arange(0, COLS // CELLS) * CELLS  # (COLS / CELLS,), the first column of each load
-        entry = first // BLOCK
+        own = first
+        if RANKS > 1:
+            own = (first // INTERLEAVE * RANKS + RANK) * INTERLEAVE + first % INTERLEAVE
+        entry = own // BLOCK
         live = (first[None, :] < n[:, None]) & known[:, None] & (entry < table_cols)[None, :]
         block = tl.load(
             table_ptr + request.to(tl.int64)[:, None] * table_stride + entry[None, :], mask=live, other=-1
         )  # (ROWS, COLS / CELLS)
-        slot_id = tl.where(block >= 0, block * BLOCK + (first % BLOCK)[None, :], -CELLS)
+        slot_id = tl.where(block >= 0, block * BLOCK + (own % BLOCK)[None, :], -CELLS)
         if CELLS > 1:
             slot_id = tl.reshape(slot_id[:, :, None] + tl.arange(0, CELLS)[None, None, :], (ROWS, COLS))
         slot_id = tl.where(column < n[:, None], tl.maximum(slot_id, -1), -1)  # (ROWS, COLS)
-        out = decode_ptr + row.to(tl.int64)[:, None] * decode_stride + column
+        out = decode_ptr + row.to(tl.int64)[:, None] * (decode_stride * UNIT) + column
         tl.store(out, slot_id, mask=held[:, None] & (column < width))
     else:
         row = (group - decode_groups) * ROWS + tl.arange(0, ROWS)  # (ROWS,), counted from the first prefill row
         held = row < num_tokens - num_decode
         position = tl.load(positions_ptr + num_decode + row, mask=held, other=-1)
         n = tl.minimum(tl.maximum(position + 1, 0) // RATIO, width).to(tl.int32)  # (ROWS,)
-        out = prefill_ptr + row.to(tl.int64)[:, None] * prefill_stride + column
+        out = prefill_ptr + row.to(tl.int64)[:, None] * (prefill_stride * UNIT) + column
         tl.store(out, tl.where(column < n[:, None], column, -1), mask=held[:, None] & (column < width))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel:
-    """A kernel that is compiled and launched here: its arguments are tensors, then integers, then constants.
+    """A kernel that is compiled before its first launch: its arguments are tensors, then integers, then constants.
 
-    Arguments named …_ptr are int32 tensors but for those in `int64`; the others are 32-bit integers. `vector` names the
-    addresses and the numbers of elements that must be multiples of 16 bytes for rows to be stored 16 bytes at a time.
+    Arguments named …_ptr are int32 tensors but for those in `int64`; the others are 32-bit integers. `rows` names the
+    tensors of rows: no other argument's alignment chooses a variant.
     """
 
     function: Any
     int64: tuple[str, ...]
-    vector: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    @property
+    def tensors(self) -> list[str]:
+        """The names of its tensors, in order."""
+        return [name for name in self.function.arg_names if name.endswith("_ptr")]
+
+    @property
+    def integers(self) -> list[str]:
+        """The names of its integers, in order."""
+        return [name for name in self.function.arg_names if name.islower() and not name.endswith("_ptr")]
 
     def __repr__(self) -> str:
         return self.function.__name__
 
 
-TILED = Kernel(
-    tiled, ("positions_ptr", "slots_ptr"), ("decode_ptr", "prefill_ptr", "width", "decode_stride", "prefill_stride")
-)
+TILED = Kernel(tiled, int64=("positions_ptr", "slots_ptr"), rows=("decode_ptr", "prefill_ptr"))
 
 
 @dataclass(frozen=True)
 class Variant:
     """What tells one compiled kernel from another: which variants exist is decided by this and nothing else.
 
-    constants are the kernel's constexpr arguments, in its order, without the last, `overlap`: the launch may start
-    while the kernel before it ends. vector states that all which the kernel's `vector` names are such multiples.
+    constants are the kernel's constexpr arguments, in its order, without the last two: `unit`, which is 4 where all
+    rows start on 16 bytes, and `overlap`, whether the launch may start while the kernel before it ends.
     """
 
     kernel: Kernel
     device: int  # index of the GPU
     constants: tuple[int, ...]
     warps: int
-    vector: bool
+    unit: int
     overlap: bool
 
-    def compile(self, target: GPUTarget | None = None) -> Any:
-        """The compiled kernel for a target, which needs no GPU; None is the current GPU.
+    @property
+    def all_constants(self) -> tuple[int, ...]:
+        """Every constexpr argument, in the kernel's order."""
+        return (*self.constants, self.unit, int(self.overlap))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What Triton's compiler is told beside the arguments."""
+        return {"num_warps": self.warps} | ({"launch_pdl": True} if self.overlap else {})
+
+    def compile(self) -> Any:
+        """The compiled kernel, by Triton's own JIT, for the variant's GPU.
 
         Raises RuntimeError where the kernels were decorated for the interpreter (TRITON_INTERPRET=1).
         """
-        function = self.kernel.function
-        if not isinstance(function, triton.JITFunction):
+        if backend.INTERPRET:
             raise RuntimeError("the kernels are interpreted in this process; set TRITON_INTERPRET=0 before it starts")
-        names = function.arg_names
-        values = (*self.constants, int(self.overlap))
-        constants = dict(zip(names[-len(values) :], values, strict=True))
-        types = {name: "*i32" if name.endswith("_ptr") else "i32" for name in names}
-        types |= dict.fromkeys(self.kernel.int64, "*i64") | dict.fromkeys(constants, "constexpr")
-        multiples = {name: VECTOR_BYTES if name.endswith("_ptr") else VECTOR_BYTES // 4 for name in self.kernel.vector}
-        hints = {(names.index(name),): [["tt.divisibility", by]] for name, by in multiples.items() if self.vector}
-        options = {"num_warps": self.warps} | ({"launch_pdl": True} if self.overlap else {})
-        return triton.compile(ASTSource(function, types, constants, hints), target=target, options=options)
+        kernel = self.kernel
+        with torch.cuda.device(self.device):
+            tensors = []
+            for name in kernel.tensors:
+                dtype = torch.int64 if name in kernel.int64 else torch.int32
+                unaligned = self.unit == 1 and name in kernel.rows
+                tensors.append(torch.empty(2, dtype=dtype, device="cuda")[int(unaligned) :])
+            arguments = (*tensors, *[2] * len(kernel.integers), *self.all_constants)
+            return kernel.function.warmup(*arguments, grid=(1, 1, 1), **self.options)
 
 
-def tiled_variant(device: int, tile: Tile, compress_ratio: int, block_size: int, *, vector: bool = True) -> Variant:
+def tiled_variant(
+    device: int, tile: Tile, compress_ratio: int, block_size: int, *, shard: Shard = WHOLE, unit: int = UNIT
+) -> Variant:
     """The variant of `tiled` for a tile, a compress ratio in tokens per entry and a block size in entries."""
-    constants = (compress_ratio, block_size, tile.rows, tile.cols)
-    return Variant(TILED, device, constants, tile.warps, vector, can_overlap(device))
+    constants = (compress_ratio, block_size, *shard, tile.rows, tile.cols)
+    return Variant(TILED, device, constants, tile.warps, unit, can_overlap(device))
+
+
+def row_unit(*byte_counts: int) -> int:
+    """The unit in which widths and strides of rows are passed: 4 elements where all of them start on 16 bytes, else 1.
+
+    byte_counts are the addresses, widths and strides of the rows, in bytes.
+
+    >>> row_unit(4096, 512), row_unit(4096, 516)
+    (4, 1)
+    """
+    return UNIT if all(count % (UNIT * ITEMSIZE) == 0 for count in byte_counts) else 1
 
 
 @cache
@@ -247,9 +296,9 @@ def launcher(variant: Variant, grid: tuple[int, int, int], integers: tuple[int, 
     Triton's ordinary launch looks at every argument to find the variant it needs, and compiles a new one when it has
     not seen the combination; this one knows its variant. It holds no tensor.
     """
-    tail = (*integers, *variant.constants, int(variant.overlap))
-    function = variant.kernel.function
+    tail = (*integers, *variant.all_constants)
     if backend.INTERPRET:
+        function = variant.kernel.function
 
         def interpret(*tensors: torch.Tensor) -> None:
             with backend.kernel_lock:
@@ -257,16 +306,14 @@ def launcher(variant: Variant, grid: tuple[int, int, int], integers: tuple[int, 
 
         return interpret
 
-    compiled, device, driver = load(variant), variant.device, triton.runtime.driver.active
-    run, handle, metadata = compiled.run, compiled.function, compiled.packed_metadata
-    current_device, current_stream = driver.get_current_device, driver.get_current_stream
+    run, device = load(variant)[grid], variant.device
 
     def launch(*tensors: torch.Tensor) -> None:
-        if current_device() != device:
+        if torch.cuda.current_device() == device:
+            run(*tensors, *tail)
+        else:
             with torch.cuda.device(device):
-                return launch(*tensors)
-        addresses = [tensor.data_ptr() for tensor in tensors]
-        run(*grid, current_stream(device), handle, metadata, None, None, None, *addresses, *tail)
+                run(*tensors, *tail)
 
     return launch
 
@@ -286,7 +333,8 @@ class Plan:
     block_size: int  # compressed entries per KV block
     device: int  # index of the GPU
     tile: Tile
-    vector: bool  # whether all rows start on 16 bytes
+    unit: int  # 4 where all rows start on 16 bytes, else 1
+    shard: Shard = WHOLE  # decode rows list the entries of one rank
     overlap: bool = True  # whether a launch may start while the kernel before it ends, where the GPU can
 
     @cached_property
@@ -303,12 +351,14 @@ class Plan:
     @cached_property
     def launch(self) -> Launcher:
         """Launch `tiled`."""
-        variant = tiled_variant(self.device, self.tile, self.compress_ratio, self.block_size, vector=self.vector)
+        decode, prefill, tile, unit = self.decode, self.prefill, self.tile, self.unit
+        sizes = (self.device, tile, self.compress_ratio, self.block_size)
+        variant = tiled_variant(*sizes, shard=self.shard, unit=unit)
         variant = replace(variant, overlap=variant.overlap and self.overlap)
-        decode, prefill, tile = self.decode, self.prefill, self.tile
         groups = -(-decode.rows // tile.rows) - (-prefill.rows // tile.rows)
-        sizes = (self.num_tokens, decode.rows, decode.width, decode.row_stride, prefill.row_stride)
-        return launcher(variant, (groups, -(-decode.width // tile.cols), 1), sizes + self.table)
+        widths = (decode.width // unit, decode.row_stride // unit, prefill.row_stride // unit)
+        grid = (groups, -(-decode.width // tile.cols), 1)
+        return launcher(variant, grid, (self.num_tokens, decode.rows, *widths, *self.table))
 
     def launch_row_loop(
         self, decode: torch.Tensor, lens: torch.Tensor, prefill: torch.Tensor, *inputs: torch.Tensor

@@ -18,18 +18,19 @@ import torch
 from c128a.combine import WINDOW, combine_step_indices, combine_variant, combined_width
 from c128a.kernel import (
     INT32_MAX,
-    VECTOR_BYTES,
     Facts,
     Plan,
     Variant,
     check_apart,
     check_tensor,
+    facts,
     load,
+    row_unit,
     tiled_variant,
 )
 from c128a.layout import ITEMSIZE, LAYOUTS, Chunk, Layout, RowLayout, prefill_chunks, step_bases
 from c128a.tiles import TILES, tile_shape
-from c128a.width import Policy, active_topk_width, capacity_width, host_integer, required_width
+from c128a.width import WHOLE, Policy, Shard, active_topk_width, capacity_width, host_integer, required_width
 
 Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # decode rows, lens, prefill rows
 Memory = tuple[int, int, int]  # address of a tensor's first element, bytes of its storage, elements before the first
@@ -52,12 +53,14 @@ def build_c128a_topk_metadata(
     max_compressed_tokens: int = 8192,
     *,
     layout: Layout = "packed",
+    shard: Shard = WHOLE,
 ) -> Rows:
     """Write one index row a token into the buffers and return the rows as views, every cell of them written.
 
     positions (tokens,) int64; token_to_req_indices int32 and slot_mapping int64, at least num_decode_tokens long;
     block_table (requests, blocks) int32; block_size in compressed entries; the buffers (rows, capacity) int32 and
-    (rows,) int32; max_compressed_tokens is the width of the rows, in columns.
+    (rows,) int32; max_compressed_tokens is the width of the rows, in columns. With a shard the decode rows list, and
+    lens count, the entries of one rank alone (decode context parallel); prefill rows are whole.
 
     Returns global_decode (num_decode_tokens, width), decode_lens (num_decode_tokens,), prefill_local
     (tokens - num_decode_tokens, width), int32, views of the buffers: row stride = width when packed, the buffer's own
@@ -82,7 +85,8 @@ def build_c128a_topk_metadata(
     """
     buffers = (global_decode_buffer, decode_lens_buffer, prefill_buffer)
     inputs = (positions, token_to_req_indices, block_table, slot_mapping)
-    plan = make_plan(layout, num_decode_tokens, compress_ratio, block_size, max_compressed_tokens, buffers, inputs)
+    sizes = (num_decode_tokens, compress_ratio, block_size, max_compressed_tokens)
+    plan = make_plan(layout, *sizes, buffers, inputs, shard)
     if plan.num_tokens:
         plan.launch(*buffers, *inputs)
     return views(plan, *buffers)
@@ -120,6 +124,7 @@ def make_plan(
     width: int,
     buffers: tuple[torch.Tensor, ...],
     inputs: tuple[torch.Tensor, ...],
+    shard: Shard = WHOLE,
 ) -> Plan:
     """Check the arguments of a build, and say what it writes and how; buffers and inputs in the order of their names.
 
@@ -138,7 +143,7 @@ def make_plan(
         given = zip(BUFFERS + INPUTS, buffers + inputs, strict=True)
         name, value = next((name, value) for name, value in given if not isinstance(value, torch.Tensor))
         raise TypeError(f"{name} is of {type(value).__name__}; it must be a tensor") from None
-    return check(layout, num_decode_tokens, compress_ratio, block_size, width, tensors, places)
+    return check(layout, num_decode_tokens, compress_ratio, block_size, width, tensors, places, shard)
 
 
 @lru_cache(maxsize=4096)
@@ -150,12 +155,12 @@ def check(
     width: int,
     tensors: tuple[Facts, ...],
     places: tuple[Memory, ...],
+    shard: Shard = WHOLE,
 ) -> Plan:
     """`make_plan` by facts alone: of the buffers and the inputs, and where the buffers lie in memory."""
     of = dict(zip(BUFFERS + INPUTS, tensors, strict=True))
     device = of["positions"][1]
-    if backend.HAS_GPU and not backend.INTERPRET and device.type != "cuda":
-        raise ValueError(f"positions is on {device}; the kernels of this process are compiled for cuda")
+    backend.check_device(device)
     for name, tensor in of.items():
         dtype = torch.int64 if name in ("positions", "slot_mapping") else torch.int32
         dimensions = 2 if name in ("global_decode_buffer", "prefill_buffer", "block_table") else 1
@@ -163,6 +168,9 @@ def check(
     for name, size in (("compress_ratio", compress_ratio), ("block_size", block_size)):
         if size > INT32_MAX:
             raise ValueError(f"{name} is {size}; it must be at most {INT32_MAX}")
+    shard = shard.checked()
+    if (width + shard.interleave) * shard.size > INT32_MAX:
+        raise ValueError(f"shard is {shard}; the entries of {width} columns a rank do not fit in int32")
     num_tokens = of["positions"][2][0]
     if num_decode > num_tokens:
         raise ValueError(f"num_decode_tokens is {num_decode}; it must be between 0 and the {num_tokens} tokens")
@@ -178,7 +186,7 @@ def check(
             raise ValueError(f"{name} has {storage - before * ITEMSIZE:,} bytes of its storage; its rows need {size:,}")
     addresses = [first for first, _, _ in places]
     check_apart(dict(zip(BUFFERS, zip(addresses, sizes, strict=True), strict=True)))
-    strides = (width | decode.row_stride | prefill.row_stride) * ITEMSIZE
+    strides = [columns * ITEMSIZE for columns in (width, decode.row_stride, prefill.row_stride)]
     return Plan(
         decode=decode,
         prefill=prefill,
@@ -187,7 +195,8 @@ def check(
         block_size=block_size,
         device=device.index or 0,
         tile=tile_shape(num_tokens, width),
-        vector=(addresses[0] | addresses[2] | strides) % VECTOR_BYTES == 0,
+        unit=row_unit(addresses[0], addresses[2], *strides),
+        shard=shard,
     )
 
 
@@ -237,8 +246,13 @@ class C128AMetadataBuilder:
     1, 2, … wrong, which is why vLLM reverted packed rows. Pitched rows stay where they are and are safe for both; only
     a reader that needs contiguous rows (FlashInfer SM120 above 64 tokens) cannot take them below the full width.
 
-    max_model_len and max_num_batched_tokens in tokens; kv_block_size in tokens per KV block; max_num_seqs bounds the
-    decode rows to max_num_seqs × (1 + num_speculative_tokens), otherwise each token may be one.
+    max_model_len and max_num_batched_tokens in tokens; kv_block_size in tokens per KV block. decode_threshold is the
+    longest query of a decode request: by default 1 + num_speculative_tokens, and 1 with a shard, as engines split
+    (vLLM 0.26 to 0.29 has 1 + 2 × num_speculative_tokens where it drafts in parallel). max_num_seqs bounds the decode
+    rows to max_num_seqs × decode_threshold, otherwise each token may be one.
+
+    With a shard the decode rows list the entries of one rank (decode context parallel). In a step without prefill rows
+    they are as narrow as the largest share allows.
 
     With workspace_rows, the rows that the KV of one chunk of prefill requests may fill, a build writes the combined
     rows of the whole step in place of its prefill rows: one launch for all chunks, and all layers read the same rows.
@@ -257,7 +271,9 @@ class C128AMetadataBuilder:
         kv_block_size: int = 256,
         max_num_seqs: int | None = None,
         num_speculative_tokens: int = 0,
+        decode_threshold: int | None = None,
         policy: Policy = "pow2",
+        shard: Shard = WHOLE,
         workspace_rows: int | None = None,
         device: torch.device | str | None = None,
     ) -> None:
@@ -273,7 +289,12 @@ class C128AMetadataBuilder:
         self.block_size, rest = divmod(host_integer("kv_block_size", kv_block_size, 1), self.compress_ratio)
         if rest or not self.block_size:
             raise ValueError(f"kv_block_size is {kv_block_size}; it must be a multiple of {self.compress_ratio}")
-        self.decode_threshold = 1 + host_integer("num_speculative_tokens", num_speculative_tokens, 0)
+        self.shard = shard.checked()
+        threshold = 1 + host_integer("num_speculative_tokens", num_speculative_tokens, 0)
+        if decode_threshold is None:
+            self.decode_threshold = threshold if self.shard.size == 1 else 1
+        else:
+            self.decode_threshold = host_integer("decode_threshold", decode_threshold, 1)
         decode_rows = self.max_num_batched_tokens
         if max_num_seqs is not None:
             decode_rows = min(decode_rows, host_integer("max_num_seqs", max_num_seqs, 1) * self.decode_threshold)
@@ -317,7 +338,8 @@ class C128AMetadataBuilder:
         Without a GPU nothing is compiled and the list says what would be.
         """
         index = self._rows.device.index or 0
-        variants = [tiled_variant(index, tile, self.compress_ratio, self.block_size) for tile in TILES]
+        sizes = (self.compress_ratio, self.block_size)
+        variants = [tiled_variant(index, tile, *sizes, shard=self.shard) for tile in TILES]
         if self.workspace_rows is not None:
             variants.append(combine_variant(index, self.compress_ratio, bases=True))
         if not backend.INTERPRET:
@@ -339,6 +361,13 @@ class C128AMetadataBuilder:
             )
         return active_topk_width(max_seq_len, self.compress_ratio, self.capacity, policy=self.policy)
 
+    def decode_width_for(self, max_seq_len: int) -> int:
+        """Columns of the decode rows of a batch without prefill rows: those of the rank with the largest share."""
+        share = self.shard._replace(rank=0)
+        capacity = capacity_width(share.entries(-(-self.max_model_len // self.compress_ratio)) or 1, 1)
+        entries = share.entries(required_width(max_seq_len, self.compress_ratio))
+        return active_topk_width(entries, 1, capacity, policy=self.policy)
+
     def build(
         self,
         positions: torch.Tensor,
@@ -347,19 +376,25 @@ class C128AMetadataBuilder:
         block_table: torch.Tensor,
         slot_mapping: torch.Tensor,
         seq_lens: torch.Tensor | Sequence[int] | None = None,
+        *,
+        num_decode_tokens: int | None = None,
     ) -> C128AMetadata:
         """Write the rows of one step. Waits for nothing on the GPU and allocates nothing there.
 
-        positions (tokens,) int64; query_start_loc (requests + 1,) on the host, decode requests before prefill ones;
-        max_seq_len in tokens, at least the longest sequence of the batch; block_table (requests, blocks) int32;
-        slot_mapping (tokens,) int64; seq_lens (requests,) in tokens, on the host, which only combined rows need. Tokens
-        past query_start_loc[-1] are a graph's padding: decode rows without a request when the batch is all decode,
-        else prefill rows.
+        positions (tokens,) int64; query_start_loc (requests + 1,) on the host; max_seq_len in tokens, at least the
+        longest sequence of the batch; block_table (requests, blocks) int32; slot_mapping (tokens,) int64; seq_lens
+        (requests,) in tokens, on the host, which only combined rows need. The requests before the first one whose query
+        is over decode_threshold are decode requests, all others prefill requests, short ones too. Tokens past
+        query_start_loc[-1] are a graph's padding: decode rows without a request when the batch is all decode, else
+        prefill rows.
+
+        Where the boundaries of the requests are decided on the GPU (adaptive verification), num_decode_tokens says how
+        many tokens are decode tokens, and query_start_loc (requests + 1,) int32 lies on the builder's device, where the
+        request of each token is looked up. The host reads nothing of it.
 
         Raises ValueError for a max_seq_len over what the capacity can hold, more tokens or decode tokens than the
-        builder was made for, a decode request behind a prefill one, a query_start_loc that decreases, does not start
-        at 0 or lies on a GPU, seq_lens that are missing or do not fit to it; and what `build_c128a_topk_metadata`
-        raises.
+        builder was made for, a query_start_loc that decreases, does not start at 0 or lies on the wrong device,
+        seq_lens that are missing or do not fit to it; and what `build_c128a_topk_metadata` raises.
         """
         width = self.width_for(max_seq_len)
         num_tokens = positions.numel()
@@ -367,23 +402,35 @@ class C128AMetadataBuilder:
             raise ValueError(
                 f"positions has {num_tokens} tokens; max_num_batched_tokens is {self.max_num_batched_tokens}"
             )
-        queries = self._query_lens(query_start_loc, num_tokens)
-        decode_requests, num_decode = self._split(queries, num_tokens)
-        requests = np.full(num_tokens, -1, dtype=np.int32)  # padding tokens belong to no request
-        requests[: queries.sum()] = np.repeat(np.arange(len(queries), dtype=np.int32), queries)
-        listed = int(requests[:num_decode].max(initial=-1)) + 1
-        if block_table.shape[0] < listed:
-            raise ValueError(f"block_table has {block_table.shape[0]} rows; the batch has {listed} decode requests")
+        queries, decode_requests, num_decode = np.empty(0, dtype=np.int64), 0, num_decode_tokens
+        if num_decode is None:
+            queries = self._query_lens(query_start_loc, num_tokens)
+            decode_requests, num_decode = self._split(queries, num_tokens)
+        else:
+            num_decode = self._decode_tokens(num_decode, num_tokens)
         if num_decode > self.max_decode_tokens:
             raise ValueError(
-                f"the batch has {num_decode} decode tokens; max_num_seqs × (1 + num_speculative_tokens) allows "
+                f"the batch has {num_decode} decode tokens; max_num_seqs × decode_threshold allows "
                 f"{self.max_decode_tokens}"
             )
         has_prefill = num_tokens > num_decode
         combine = has_prefill and self.workspace_rows is not None
         build_prefill = has_prefill and not combine
-        chunks, of_requests = self._plan(queries, decode_requests, seq_lens, max_seq_len) if combine else ([], [])
-        token_to_req, *batch = self._upload(requests if combine else requests[:num_decode], *of_requests)
+        chunks: list[Chunk] = []
+        batch: Sequence[torch.Tensor] = ()
+        if num_decode_tokens is not None:
+            token_to_req, block_table = self._look_up(query_start_loc, num_decode, block_table)
+        else:
+            requests = np.full(num_tokens, -1, dtype=np.int32)  # padding tokens belong to no request
+            requests[: queries.sum()] = np.repeat(np.arange(len(queries), dtype=np.int32), queries)
+            listed = int(requests[:num_decode].max(initial=-1)) + 1
+            if block_table.shape[0] < listed:
+                raise ValueError(f"block_table has {block_table.shape[0]} rows; the batch has {listed} decode requests")
+            of_requests: list[np.ndarray] = []
+            if combine:
+                chunks, of_requests = self._plan(queries, decode_requests, seq_lens, max_seq_len)
+            token_to_req, *batch = self._upload(requests if combine else requests[:num_decode], *of_requests)
+        built_width = width if build_prefill else self.decode_width_for(max_seq_len)
         decode, lens, prefill = build_c128a_topk_metadata(
             positions if build_prefill else positions[:num_decode],
             self.compress_ratio,
@@ -395,8 +442,9 @@ class C128AMetadataBuilder:
             self.global_decode_buffer,
             self.decode_lens_buffer,
             self.prefill_buffer,
-            width,
+            built_width,
             layout=self.layout,
+            shard=self.shard,
         )
         combined = combined_lens = None
         if combine:
@@ -415,7 +463,7 @@ class C128AMetadataBuilder:
                 compress_ratio=self.compress_ratio,
             )
         return C128AMetadata(
-            width=width,
+            width=built_width,
             num_decode_tokens=num_decode,
             global_decode_topk_indices=decode.unsqueeze(1) if num_decode else None,
             decode_topk_lens=lens if num_decode else None,
@@ -424,6 +472,42 @@ class C128AMetadataBuilder:
             combined_lens=combined_lens,
             chunks=chunks,
         )
+
+    def _decode_tokens(self, num_decode_tokens: int, num_tokens: int) -> int:
+        """The decode tokens of a step whose requests the host does not know."""
+        num_decode = host_integer("num_decode_tokens", num_decode_tokens, 0)
+        if num_decode > num_tokens:
+            raise ValueError(f"num_decode_tokens is {num_decode}; the step has {num_tokens} tokens")
+        if self.workspace_rows is not None and num_tokens > num_decode:
+            raise ValueError(
+                f"num_decode_tokens is {num_decode} of {num_tokens} tokens; combined rows of the others are planned "
+                "from boundaries on the host: leave num_decode_tokens out"
+            )
+        return num_decode
+
+    def _look_up(
+        self, query_start_loc: torch.Tensor | Sequence[int], num_decode: int, block_table: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The request of each decode token, found on the device, and the rows of the table that the requests have.
+
+        A token behind the last boundary gets the number of requests, which is outside of that table.
+        """
+        device, dtype = self._rows.device, torch.int32
+        if not isinstance(query_start_loc, torch.Tensor):
+            given = type(query_start_loc).__name__
+            raise TypeError(f"query_start_loc is of {given}; with num_decode_tokens it must be a tensor")
+        check_tensor("query_start_loc", facts(query_start_loc), dtype, 1, device)
+        if not len(query_start_loc):
+            raise ValueError("query_start_loc is empty; it must have one boundary more than there are requests")
+        starts = query_start_loc[1:]
+        if block_table.shape[0] < len(starts):
+            raise ValueError(f"block_table has {block_table.shape[0]} rows; query_start_loc has {len(starts)} requests")
+        # The lens are written by the build that follows, so their buffer may hold the tokens' numbers until then.
+        tokens = torch.arange(num_decode, dtype=dtype, device=device, out=self.decode_lens_buffer[:num_decode])
+        requests = self._integers[:num_decode]
+        torch.searchsorted(starts, tokens, right=True, out_int32=True, out=requests)
+        self._uploaded = self._uploaded[:0]
+        return requests, block_table[: len(starts)]
 
     def _query_lens(self, query_start_loc: torch.Tensor | Sequence[int], num_tokens: int) -> np.ndarray:
         """Tokens of each request of the step."""
@@ -438,18 +522,11 @@ class C128AMetadataBuilder:
         return queries
 
     def _split(self, queries: np.ndarray, num_tokens: int) -> tuple[int, int]:
-        """Decode requests and decode tokens of the batch."""
+        """Decode requests and decode tokens of the batch: all before the first query over the threshold."""
         is_prefill = queries > self.decode_threshold
         if not is_prefill.any():
             return len(queries), num_tokens
         first = int(is_prefill.argmax())
-        late = np.flatnonzero(~is_prefill[first:] & (queries[first:] > 0))
-        if late.size:
-            at = first + int(late[0])
-            raise ValueError(
-                f"query_start_loc puts request {at} (query length {queries[at]}, decode up to {self.decode_threshold}) "
-                f"behind prefill request {first}; decode requests must come first"
-            )
         return first, int(queries[:first].sum())
 
     def _plan(

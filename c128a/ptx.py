@@ -29,10 +29,19 @@ def machine_code(variant: Variant, arch: int = 90) -> dict[str, Any]:
     store_bytes and load_bytes are the widths of one thread's accesses to global memory, widest first; waits are those
     for the kernel before, whose end a launch may overlap.
     """
+    from triton import compile as compiled_by_triton
     from triton import knobs
     from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
 
-    kernel = variant.compile(GPUTarget("cuda", arch, 32))
+    names = variant.kernel.function.arg_names
+    constants = dict(zip(names[-len(variant.all_constants) :], variant.all_constants, strict=True))
+    types = dict.fromkeys(variant.kernel.tensors, "*i32") | dict.fromkeys(variant.kernel.int64, "*i64")
+    types |= dict.fromkeys(variant.kernel.integers, "i32") | dict.fromkeys(constants, "constexpr")
+    aligned = variant.kernel.rows if variant.unit > 1 else ()
+    hints = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
+    source = ASTSource(variant.kernel.function, {name: types[name] for name in names}, constants, hints)
+    kernel = compiled_by_triton(source, target=GPUTarget("cuda", arch, 32), options=variant.options)
     sass = kernel.asm["sass"]
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(kernel.asm["cubin"])

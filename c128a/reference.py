@@ -70,6 +70,18 @@ def decode_rows(
     return torch.where(live & (block >= 0), block * block_size + column % block_size, -1).to(torch.int32)
 
 
+def rank_rows(rows: torch.Tensor, rank: int, ranks: int, interleave: int) -> torch.Tensor:
+    """The cells of whole rows that one rank holds under decode context parallel, moved together.
+
+    rows (rows, width) int32, whose column j is owned by rank j // interleave % ranks → (rows, columns of the rank).
+
+    >>> rank_rows(torch.tensor([[10, 11, 12, 13, 14, -1]]), 1, 2, 2).tolist()
+    [[12, 13]]
+    """
+    column = torch.arange(rows.shape[1], device=rows.device)
+    return rows[:, column // interleave % ranks == rank]
+
+
 def decode_lens(positions: torch.Tensor, compress_ratio: int, slot_mapping: torch.Tensor, width: int) -> torch.Tensor:
     """Leading columns of each decode row that a reader must look at.
 

@@ -19,7 +19,7 @@ the model allows: that is the capacity. Each step then builds rows of some width
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 TOPK_ALIGNMENT = 128  # columns; sparse decode kernels walk a row in blocks of 64 or 128 indices
 
@@ -128,6 +128,46 @@ def loop_trips(width: int, block_size: int = 1024) -> int:
     width = host_integer("width", width, 0)
     block_size = host_integer("block_size", block_size, 1)
     return -(-width // block_size)
+
+
+class Shard(NamedTuple):
+    """The entries of a request that one rank holds, where `size` ranks own them in turns of `interleave` entries.
+
+    Entry j lies on rank j // interleave % size; a rank lists its own entries in their order, one a column. This is how
+    decode context parallel splits the KV cache. The default is the whole cache on one rank.
+
+    >>> shards = [Shard(rank, 2, 2) for rank in (0, 1)]
+    >>> [[shard.entry(column) for column in range(shard.entries(7))] for shard in shards]
+    [[0, 1, 4, 5], [2, 3, 6]]
+    """
+
+    rank: int = 0
+    size: int = 1
+    interleave: int = 1
+
+    def checked(self) -> Shard:
+        """The same as plain integers.
+
+        Raises ValueError for a size or an interleave under 1, and for a rank outside of the size.
+        """
+        size, interleave = host_integer("size", self.size, 1), host_integer("interleave", self.interleave, 1)
+        rank = host_integer("rank", self.rank, 0)
+        if rank >= size:
+            raise ValueError(f"rank is {rank}; it must be between 0 and {size - 1}, for a size of {size}")
+        return Shard(rank, size, interleave)
+
+    def entries(self, entries: int) -> int:
+        """How many of a request's first `entries` entries the rank holds: the columns its row needs."""
+        turns, rest = divmod(entries, self.size * self.interleave)
+        return turns * self.interleave + min(max(rest - self.rank * self.interleave, 0), self.interleave)
+
+    def entry(self, column: int) -> int:
+        """The entry that stands in a column of the rank's row."""
+        turn, place = divmod(column, self.interleave)
+        return (turn * self.size + self.rank) * self.interleave + place
+
+
+WHOLE = Shard()
 
 
 def host_integer(name: str, value: Any, least: int) -> int:

@@ -431,7 +431,7 @@ def test_an_empty_query_may_stand_behind_a_prefill():
 
 
 def test_warmup_lists_one_variant_for_each_tile_shape():
-    assert [(*variant.constants[2:], variant.warps) for variant in builder().warmup()] == list(TILES)
+    assert [(*variant.constants[-2:], variant.warps) for variant in builder().warmup()] == list(TILES)
 
 
 def two(positions=(600, 601), starts=(0, 1, 2), seq=602, tokens=64, table_rows=2, seq_lens=None, **options):
@@ -445,16 +445,12 @@ STEP = {"positions": (899, 895, 896, 897, 898, 899), "starts": (0, 1, 6), "seq":
 BAD_BATCHES = {
     "seq": ({"seq": 70_000}, "max_seq_len is 70,000: its rows need 546 columns, but the capacity is 512"),
     "tokens": ({"tokens": 1}, "positions has 2 tokens; max_num_batched_tokens is 1"),
-    "decode-rows": ({"max_num_seqs": 1}, r"2 decode tokens; max_num_seqs × \(1 \+ num_speculative_tokens\) allows 1"),
+    "decode-rows": ({"max_num_seqs": 1}, "2 decode tokens; max_num_seqs × decode_threshold allows 1"),
     "start": ({"starts": (1, 2)}, "query_start_loc is .* must start at 0"),
     "end": ({"starts": (0, 3)}, "must start at 0 and end at most at the 2 tokens"),
     "decrease": ({"starts": (0, 2, 1)}, "query_start_loc is .* must not decrease"),
     "empty": ({"starts": ()}, r"query_start_loc is \[\]"),
     "number": ({"starts": 2}, r"query_start_loc is \[2\]"),
-    "order": (
-        {"positions": (5, 6, 7), "starts": (0, 2, 3)},
-        r"request 1 \(query length 1, .*\) behind prefill request 0",
-    ),
     "table": ({"table_rows": 1}, "block_table has 1 rows; the batch has 2 decode requests"),
     "seq_lens-missing": (STEP, "seq_lens is missing"),
     "seq_lens-one-short": (STEP | {"seq_lens": (900,)}, r"seq_lens has shape \(1,\); query_start_loc has 2 requests"),

@@ -147,7 +147,8 @@ def _serial(inputs: peers.Chunk) -> Callable[[], object]:
     variant = replace(combine_variant(inputs.out.device.index or 0), overlap=False)
     (tokens, width), requests = inputs.out.shape, len(inputs.seq_lens)
     grid = (-(-tokens // COMBINE_TILE.rows), -(-width // COMBINE_TILE.cols), 1)
-    sizes = (tokens, requests, width, width, inputs.workspace_rows, inputs.compressed_rows)
+    unit = variant.unit
+    sizes = (tokens, requests, width // unit, width // unit, inputs.workspace_rows, inputs.compressed_rows)
     tensors = (inputs.positions, inputs.token_to_req_indices, inputs.seq_lens, inputs.gather_lens)
     unread = [inputs.seq_lens] * 4  # bases and the visible tokens of images
     return partial(launcher(variant, grid, sizes), inputs.out, inputs.lens, *tensors, *unread)
