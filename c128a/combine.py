@@ -52,7 +52,6 @@ __all__ = [
 WINDOW = 128  # tokens of the uncompressed sliding window (DeepSeek-V4)
 LIVE_BLOCK = 128  # columns; live_prefix=True writes whole blocks of this many
 WORKERS = 256  # programs a request in from_rows; vLLM had 128 of them before 0.29
-TENSORS = 10  # that from_positions takes; of those that it does not read any will do
 
 
 def combined_width(topk_width: int, window: int = WINDOW, max_image_tokens: int = 0) -> int:
@@ -144,6 +143,10 @@ def from_positions(
     tl.store(out, index, mask=held[:, None] & (column < end))
 
 
+NAMES = (
+    *("out", "lens", "positions", "token_to_req_indices", "seq_lens", "gather_lens"),
+    *("compressed_base", "window_base", "left_visible", "right_visible"),
+)
 FROM_POSITIONS = Kernel(from_positions, int64=("positions_ptr",), rows=("out_ptr",))
 
 
@@ -192,14 +195,7 @@ def combine_prefill_indices(
     workspace_rows = host_integer("workspace_rows", workspace_rows, 0)
     compressed_rows = host_integer("compressed_rows", compressed_rows, 0)
     longest = None if max_seq_len is None else host_integer("max_seq_len", max_seq_len, 0)
-    tensors = {
-        "out": out,
-        "lens": lens,
-        "positions": positions,
-        "token_to_req_indices": token_to_req_indices,
-        "seq_lens": seq_lens,
-        "gather_lens": gather_lens,
-    }
+    tensors = (out, lens, positions, token_to_req_indices, seq_lens, gather_lens)
     return _combine(tensors, compress_ratio, window, live_prefix, (workspace_rows, compressed_rows), longest)
 
 
@@ -235,18 +231,10 @@ def combine_step_indices(
     Raises TypeError for a wrong dtype or a size that is no host integer, and ValueError for shapes that do not fit, a
     width under the window, and tensors that overlap or lie on different devices, before anything is written.
     """
-    tensors = {
-        "out": out,
-        "lens": lens,
-        "positions": positions,
-        "token_to_req_indices": token_to_req_indices,
-        "seq_lens": seq_lens,
-        "gather_lens": gather_lens,
-        "compressed_base": compressed_base,
-        "window_base": window_base,
-    }
+    tensors: tuple[torch.Tensor, ...]
+    tensors = (out, lens, positions, token_to_req_indices, seq_lens, gather_lens, compressed_base, window_base)
     if left_visible is not None and right_visible is not None:
-        tensors |= {"left_visible": left_visible, "right_visible": right_visible}
+        tensors += (left_visible, right_visible)
     elif left_visible is not None or right_visible is not None:
         raise ValueError("left_visible and right_visible are given together or not at all; one of them is missing")
     return _combine(tensors, compress_ratio, window, live_prefix, None, None)
@@ -261,29 +249,30 @@ class Combine(NamedTuple):
 
 
 def _combine(
-    tensors: dict[str, torch.Tensor],
+    tensors: tuple[torch.Tensor, ...],
     compress_ratio: int,
     window: int,
     live_prefix: bool,
     chunk: tuple[int, int] | None,
     max_seq_len: int | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Run `from_positions`. chunk: workspace_rows and compressed_rows of a request, where it has no bases."""
+    """Run `from_positions` on the tensors of NAMES, as many as it takes.
+
+    chunk: workspace_rows and compressed_rows of a request, where it has no bases.
+    """
     compress_ratio = host_integer("compress_ratio", compress_ratio, 1)
     window = host_integer("window", window, 1)
-    out, lens = tensors["out"], tensors["lens"]
-    given = tuple([(t.dtype, t.device, t.shape, t.stride()) for t in tensors.values()])
+    out, lens = tensors[:2]
+    given = tuple([(t.dtype, t.device, t.shape, t.stride()) for t in tensors])
     places = tuple([(t.data_ptr(), t.untyped_storage().nbytes(), t.storage_offset()) for t in (out, lens)])
-    made = plan(tuple(tensors), given, places, compress_ratio, window, bool(live_prefix), chunk, max_seq_len)
+    made = plan(given, places, compress_ratio, window, bool(live_prefix), chunk, max_seq_len)
     if made.launch is not None:
-        unread = [tensors["seq_lens"]] * (TENSORS - len(tensors))
-        made.launch(*tensors.values(), *unread)
+        made.launch(*tensors, *[lens] * (len(NAMES) - len(tensors)))
     return out.as_strided(*made.rows), lens.as_strided(*made.lens)
 
 
 @lru_cache(maxsize=4096)
 def plan(
-    names: tuple[str, ...],
     given: tuple[Facts, ...],
     places: tuple[tuple[int, int, int], ...],
     compress_ratio: int,
@@ -293,7 +282,7 @@ def plan(
     max_seq_len: int | None,
 ) -> Combine:
     """Check a combine by the facts of its tensors; kept for the next call, by all that the checks look at."""
-    of = dict(zip(names, given, strict=True))
+    of = dict(zip(NAMES, given, strict=False))
     tokens = _check(of, places, compress_ratio, window, chunk)
     (_, device, (_, width), (stride, _)), requests = of["out"], of["seq_lens"][2][0]
     if max_seq_len is not None:

@@ -354,7 +354,8 @@ class Plan:
         decode, prefill, tile, unit = self.decode, self.prefill, self.tile, self.unit
         sizes = (self.device, tile, self.compress_ratio, self.block_size)
         variant = tiled_variant(*sizes, shard=self.shard, unit=unit)
-        variant = replace(variant, overlap=variant.overlap and self.overlap)
+        if not self.overlap:
+            variant = replace(variant, overlap=False)
         groups = -(-decode.rows // tile.rows) - (-prefill.rows // tile.rows)
         widths = (decode.width // unit, decode.row_stride // unit, prefill.row_stride // unit)
         grid = (groups, -(-decode.width // tile.cols), 1)

@@ -37,6 +37,8 @@ Memory = tuple[int, int, int]  # address of a tensor's first element, bytes of i
 
 BUFFERS = ("global_decode_buffer", "decode_lens_buffer", "prefill_buffer")
 INPUTS = ("positions", "token_to_req_indices", "block_table", "slot_mapping")
+DTYPES = (*[torch.int32] * 3, torch.int64, torch.int32, torch.int32, torch.int64)
+DIMENSIONS = (2, 1, 2, 1, 1, 2, 1)
 
 
 def build_c128a_topk_metadata(
@@ -161,9 +163,7 @@ def check(
     of = dict(zip(BUFFERS + INPUTS, tensors, strict=True))
     device = of["positions"][1]
     backend.check_device(device)
-    for name, tensor in of.items():
-        dtype = torch.int64 if name in ("positions", "slot_mapping") else torch.int32
-        dimensions = 2 if name in ("global_decode_buffer", "prefill_buffer", "block_table") else 1
+    for name, tensor, dtype, dimensions in zip(of, tensors, DTYPES, DIMENSIONS, strict=True):
         check_tensor(name, tensor, dtype, dimensions, device)
     for name, size in (("compress_ratio", compress_ratio), ("block_size", block_size)):
         if size > INT32_MAX:

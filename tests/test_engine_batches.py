@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from c128a import reference
+from c128a import backend, combine, metadata, reference
 from c128a.case import Case
 from c128a.metadata import C128AMetadataBuilder
-from tests.support.builds import DEVICE, batch_of, int32, int64
+from tests.support.builds import BUILDS, DEVICE, POISON, batch_of, int32, int64, poisoned
 
 
 def builder(**options):
@@ -82,3 +82,20 @@ def test_boundaries_on_the_device_that_do_not_fit_are_refused(starts, count, opt
     case = Case((1, 1), (300, 600), 2)
     with pytest.raises(error, match=message):
         step(builder(**options), case, starts, num_decode_tokens=count)
+
+
+def test_without_a_gpu_and_without_the_interpreter_a_call_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(backend, "INTERPRET", False)
+    monkeypatch.setattr(backend, "HAS_GPU", False)
+    metadata.check.cache_clear()
+    combine.plan.cache_clear()
+    buffers = poisoned(1, 128), poisoned(1), poisoned(1, 128)
+    tokens, table, out = (int64(300), int32(0)), int32(0).view(1, 1), (poisoned(1, 256), poisoned(1))
+    for build in BUILDS.values():
+        with pytest.raises(RuntimeError, match=r"TRITON_INTERPRET=0 .* no NVIDIA GPU"):
+            build(tokens[0], 128, 1, tokens[1], table, 2, int64(0), *buffers, 128)
+    with pytest.raises(RuntimeError, match=r"TRITON_INTERPRET=0 .* no NVIDIA GPU"):
+        combine.combine_prefill_indices(*tokens, int32(301), int32(128), 512, 2, *out)
+    with pytest.raises(RuntimeError, match=r"TRITON_INTERPRET=0 .* no NVIDIA GPU"):
+        combine.combine_from_rows(buffers[2], int32(0, 1), int32(301), int32(128), 512, 2, *out)
+    assert all((each == POISON).all() for each in (*buffers, *out))
