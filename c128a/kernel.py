@@ -119,6 +119,7 @@ def tiled(
     RANK: tl.constexpr,  # decode rows list the entries of this rank …
     RANKS: tl.constexpr,  # … of so many, which own the entries in turns
     INTERLEAVE: tl.constexpr,  # entries a turn
+    OWN_TABLE: tl.constexpr,  # the table lists this rank's entries, not all
     ROWS: tl.constexpr,  # rows a program
     COLS: tl.constexpr,  # columns a program
     UNIT: tl.constexpr,  # elements: 4 where all rows start on 16 bytes, else 1
@@ -151,10 +152,11 @@ def tiled(
         # Wide tiles load each block number once and spread it over its cells: fewer loads, more steps from one to its
         # stores. In a narrow tile, whose time is the way to the first store, each cell loads its own.
         SPREAD: tl.constexpr = COLS >= 1024 and BLOCK <= 128 and (BLOCK & (BLOCK - 1)) == 0
-        CELLS: tl.constexpr = BLOCK if SPREAD and (RANKS == 1 or INTERLEAVE % BLOCK == 0) else 1
+        SCATTERED: tl.constexpr = RANKS > 1 and not OWN_TABLE
+        CELLS: tl.constexpr = BLOCK if SPREAD and (not SCATTERED or INTERLEAVE % BLOCK == 0) else 1
         first = tile * COLS + tl.arange(0, COLS // CELLS) * CELLS  # (COLS / CELLS,), the first column of each load
         own = first
-        if RANKS > 1:
+        if SCATTERED:
             own = (first // INTERLEAVE * RANKS + RANK) * INTERLEAVE + first % INTERLEAVE
         entry = own // BLOCK
         live = (first[None, :] < n[:, None]) & known[:, None] & (entry < table_cols)[None, :]

@@ -134,7 +134,8 @@ class Shard(NamedTuple):
     """The entries of a request that one rank holds, where `size` ranks own them in turns of `interleave` entries.
 
     Entry j lies on rank j // interleave % size; a rank lists its own entries in their order, one a column. This is how
-    decode context parallel splits the KV cache. The default is the whole cache on one rank.
+    decode context parallel splits the KV cache. The default is the whole cache on one rank. own_table: the block table
+    lists the blocks of this rank, which hold its own entries side by side (vLLM), and not blocks of all entries.
 
     >>> shards = [Shard(rank, 2, 2) for rank in (0, 1)]
     >>> [[shard.entry(column) for column in range(shard.entries(7))] for shard in shards]
@@ -144,6 +145,7 @@ class Shard(NamedTuple):
     rank: int = 0
     size: int = 1
     interleave: int = 1
+    own_table: bool = False
 
     def checked(self) -> Shard:
         """The same as plain integers.
@@ -154,7 +156,7 @@ class Shard(NamedTuple):
         rank = host_integer("rank", self.rank, 0)
         if rank >= size:
             raise ValueError(f"rank is {rank}; it must be between 0 and {size - 1}, for a size of {size}")
-        return Shard(rank, size, interleave)
+        return Shard(rank, size, interleave, bool(self.own_table))
 
     def entries(self, entries: int) -> int:
         """How many of a request's first `entries` entries the rank holds: the columns its row needs."""

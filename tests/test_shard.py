@@ -13,7 +13,7 @@ from c128a.case import Case
 from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata, make_plan
 from c128a.tiles import WIDE
 from c128a.width import Shard
-from tests.support.builds import DEVICE, batch_of, int32, int64, poisoned
+from tests.support.builds import DEVICE, batch_of, ids, int32, int64, poisoned
 
 ENTRIES = 320  # columns of a whole row
 
@@ -45,7 +45,7 @@ def assert_stitched(positions, ranks, interleave, table, block_size, tile=None):
         own = [entry for entry in range(ENTRIES) if entry // interleave % ranks == shard.rank]
         stitched[:, own] = rows[:, : len(own)]
         seen += lens
-        assert torch.equal(rows[:, : len(own)], reference.rank_rows(whole, *shard))
+        assert torch.equal(rows[:, : len(own)], reference.rank_rows(whole, *shard[:3]))
         assert (rows[:, len(own) :] == -1).all()
     assert torch.equal(stitched, whole)
     assert seen.tolist() == [max(position + 1, 0) // 128 for position in positions]
@@ -78,6 +78,16 @@ def test_a_padded_token_has_no_entries_on_any_rank():
         rows, lens, _ = build_c128a_topk_metadata(*asked, *buffers, 128, shard=Shard(rank, 2))
         assert lens.tolist() == [0, 2]
         assert rows[1, :3].tolist() == [[10, 14, -1], [11, 15, -1]][rank]
+
+
+def test_a_table_of_the_ranks_own_blocks_is_read_from_its_first_entry_on():
+    table = int32(5, 7).view(1, 2)
+    for rank, want in ((0, [10, 11, 14, 15]), (1, [10, 11, 14])):  # 7 entries, in turns of 2: 4 and 3
+        for tile in (None, WIDE):
+            buffers, inputs = (poisoned(1, 128), poisoned(1), poisoned(1, 128)), (int64(1000), int32(0), table, int64(0))
+            plan = make_plan("packed", 1, 128, 2, 128, buffers, inputs, Shard(rank, 2, 2, own_table=True))
+            replace(plan, tile=tile or plan.tile).launch(*buffers, *inputs)
+            assert (ids(buffers[0][0]), buffers[1].tolist()) == (want, [len(want)])
 
 
 def sharded(**options):

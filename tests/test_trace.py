@@ -39,7 +39,7 @@ def launch(case, name, buffers, *, step=STEP, tile=None):
     else:
         rows, cols = program_shape(case, name, tile=tile)
         sizes = {"RATIO": case.compress_ratio, "BLOCK": case.block_size, "ROWS": rows, "COLS": cols, "UNIT": 1}
-        sizes |= {"RANK": 0, "RANKS": 1, "INTERLEAVE": 1, "OVERLAP": 0}
+        sizes |= {"RANK": 0, "RANKS": 1, "INTERLEAVE": 1, "OWN_TABLE": 0, "OVERLAP": 0}
         kernel.tiled[grid(case, name, tile=tile)](**shared, num_tokens=case.num_tokens, **sizes)
 
 

@@ -1,9 +1,10 @@
 """What the bench times: the cells, and for each of them what is launched, after a check against the reference.
 
-A cell is a `Case`. Three functions, one a sheet, make its inputs on the current GPU and give a list of `Timed`:
+A cell is a `Case`. Four functions, one a sheet, make its inputs on the current GPU and give a list of `Timed`:
 
     builder     both kernels, packed and pitched, between their floors: a fill, the loads alone, an empty kernel
     tiles       the builder by tiles of every shape
+    ranks       decode rows of one rank beside whole ones (decode context parallel)
     host        one build on the host, whole and in parts, and one combine
 
 Each raises AssertionError where an output differs from the reference, pads included, on the very inputs to be timed.
@@ -31,7 +32,7 @@ from c128a.kernel import ROW_LOOP_STEP, Plan
 from c128a.layout import ITEMSIZE, RowLayout
 from c128a.metadata import build_c128a_topk_metadata, build_with_row_loop, check, make_plan, views
 from c128a.tiles import Tile, candidates
-from c128a.width import loop_trips
+from c128a.width import WHOLE, Shard, loop_trips
 
 LENGTHS = (4_096, 32_768, 131_072, 1_048_576)
 BETWEEN = (65_536, 262_144, 524_288)  # lengths of the remaining widths: 512, 2,048 and 4,096 columns
@@ -135,6 +136,16 @@ class _Rows:
             if not torch.equal(view, wanted):
                 raise AssertionError(f"{name}: {which} differ in {cell_name(case)}, {case.layout}, {case.width} wide")
 
+    def shares(self, shard: Shard) -> torch.Tensor:
+        """The decode rows of one rank, which its entries fill, by the reference."""
+        positions, requests, table, _ = self.inputs
+        case = self.case
+        if shard.own_table:
+            positions = positions // shard.size
+        sizes = (requests, table, case.block_size, case.width * (1 if shard.own_table else shard.size))
+        whole = reference.decode_rows(positions, case.compress_ratio, *sizes)
+        return whole if shard.own_table else reference.rank_rows(whole, *shard[:3])
+
     def fill(self, case: Case) -> Callable[[], object]:
         """A fill of as many cells, at the same row stride."""
         view = RowLayout.named(case.layout, case.num_tokens, case.width, CAPACITY).view(self.filled)
@@ -192,6 +203,34 @@ def tiles(case: Case) -> list[Timed]:
 def _tiled(rows: _Rows, case: Case, tile: Tile) -> Callable[[], object]:
     plan = replace(rows.plan(case), tile=tile)
     return partial(plan.launch, *rows.buffers, *rows.inputs)
+
+
+RANK_CELLS = [Case.decode(rows, length) for rows in (1, 64, 256) for length in (32_768, 131_072, 1_048_576)]
+SHARDS = {
+    "tiled": WHOLE,
+    "rank 1 of 8, own table": Shard(1, 8, 2, own_table=True),
+    "rank 1 of 8, turns of 2": Shard(1, 8, 2),
+    "rank 1 of 8, turns of 64": Shard(1, 8, 64),
+}
+
+
+def ranks(case: Case) -> list[Timed]:
+    """Whole decode rows beside those of one rank, whose context is so long that its share fills as many columns."""
+    facts = {"sheet": "ranks", "kernel": "ranks", **cell_facts(case), **row_facts(case)}
+    timed = []
+    for name, shard in SHARDS.items():
+        tokens = case.max_seq_len * (1 if shard.own_table else shard.size)
+        sizes = {"given_capacity": case.capacity, "given_width": case.width, "max_model_len": tokens}
+        rows = _Rows(Case.decode(case.num_decode_tokens, tokens, layout="pitched", **sizes))
+        if shard.own_table:
+            rows.inputs = (rows.inputs[0] * shard.size + shard.size - 1, *rows.inputs[1:])
+        plan = replace(rows.plan(rows.case), shard=shard)
+        call = partial(plan.launch, *rows.buffers, *rows.inputs)
+        call()
+        if not torch.equal(plan.decode.view(rows.decode), rows.shares(shard)):
+            raise AssertionError(f"{name}: decode rows differ in {cell_name(case)}")
+        timed.append(Timed(facts | {"variant": name, "tile": list(plan.tile)}, call, cold=False))
+    return timed
 
 
 def host() -> list[Timed]:

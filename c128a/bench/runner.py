@@ -1,6 +1,6 @@
 """The one runner for every timing: `python -m c128a.bench`. Prints a table and writes one JSON record.
 
-    python -m c128a.bench builder --out data/h200-builder.json      a sheet of cases.py: builder, host or tiles
+    python -m c128a.bench builder --out data/h200-builder.json      a sheet of cases.py: builder, host, ranks or tiles
     python -m c128a.bench combine --out data/h200-combine.json      a sheet of combines.py: combine or step
     python -m c128a.bench combine --peers FOLDER                    the same beside other engines, from unpacked wheels
     python -m c128a.bench builder --cell 0,8192,32768               one cell: decode rows, prefill tokens, length
@@ -52,8 +52,8 @@ def measure(asked: Namespace) -> tuple[list[Measured], dict[str, str]]:
         take(cases.host(), timing.host_times, {})
         return found, clocks()
     others = peers.find(asked.peers) if asked.peers else {}
-    every = {"combine": combines.COMBINE_CELLS, "step": combines.STEP_CELLS}.get(asked.sheet, cases.CELLS)
-    for case in asked.cell or every:
+    every = {"combine": combines.COMBINE_CELLS, "step": combines.STEP_CELLS, "ranks": cases.RANK_CELLS}
+    for case in asked.cell or every.get(asked.sheet, cases.CELLS):
         if asked.sheet == "step":
             timed = combines.step(case, others)
             take(timed, timing.host_times, {"batch": 1}, kernel="step host")
@@ -62,6 +62,8 @@ def measure(asked: Namespace) -> tuple[list[Measured], dict[str, str]]:
             timed = combines.combine(case, others)
         elif asked.sheet == "builder":
             timed = cases.builder(case, _function(asked.compare) if asked.compare else None)
+        elif asked.sheet == "ranks":
+            timed = cases.ranks(case)
         else:
             timed = cases.tiles(case)
         take(timed, timing.warm_times, {"in_graph": [each.in_graph for each in timed]}, cache="warm")
@@ -111,6 +113,8 @@ def summary(rows: Sequence[Row]) -> str:
         return times.to_string(float_format="{:.1f}".format)
     if sheet == "tiles":
         return "\n".join(f"{cell:34} {_fastest(shapes)}" for cell, shapes in warm.groupby("cell", sort=False))
+    if sheet == "ranks":
+        return found.pivot_table("us", "cell", "variant", sort=False).to_string(float_format="{:.2f}".format)
     base, new = PAIRS[sheet]
     of = {variant: times.set_index(["cell", "layout"]) for variant, times in warm.groupby("variant")}
     table = of[new][["width"]].assign(**{base: of[base]["us"], new: of[new]["us"]})
@@ -135,7 +139,7 @@ def _fastest(shapes: pd.DataFrame) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     parser = ArgumentParser(prog="python -m c128a.bench", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("sheet", choices=["builder", "combine", "step", "host", "tiles"])
+    parser.add_argument("sheet", choices=["builder", "combine", "step", "host", "ranks", "tiles"])
     cell = "only this cell (repeatable)"
     parser.add_argument("--cell", action="append", type=_cell, metavar="DECODE,PREFILL,LENGTH", help=cell)
     parser.add_argument("--processes", type=int, default=8, help="fresh processes that measure it all (default 8)")
@@ -150,7 +154,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--processes is {asked.processes}; it must be between {least} and {most}: fewer show no spread")
     if asked.repeats < 3:
         parser.error(f"--repeats is {asked.repeats}; it must be at least 3")
-    if asked.cell and asked.sheet in ("host", "step"):
+    if asked.cell and asked.sheet in ("host", "ranks", "step"):
         parser.error(f"--cell is given; the sheet {asked.sheet} has cells of its own")
     if asked.cell and asked.sheet == "combine":
         if any(case.num_decode_tokens for case in asked.cell):
