@@ -101,7 +101,7 @@ def measure_prefill(module: ModuleType, name: str, heads: int, repeats: int) -> 
     case = Case((256, 128, 512), (32_768, 8_192, 20_000), 0)
     inputs = combines.inputs_of(case, prefill_chunks(case.seq_lens, case.query_lens, workspace_rows=1_200))
     random = torch.Generator(device="cuda").manual_seed(0)
-    step, lens = combine_step_indices(*inputs.tensors, inputs.out, inputs.lens)
+    step, lens = combine_step_indices(*inputs.lengths, *inputs.bases, inputs.out, inputs.lens)
     kind = {"sheet": "consumers", "kernel": "flashmla_prefill", "cache": "warm", "layout": ""}
     calls: dict[str, list[Any]] = {"rows of each chunk": [], "rows of the step": []}
     first = 0

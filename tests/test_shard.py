@@ -84,7 +84,10 @@ def test_a_table_of_the_ranks_own_blocks_is_read_from_its_first_entry_on():
     table = int32(5, 7).view(1, 2)
     for rank, want in ((0, [10, 11, 14, 15]), (1, [10, 11, 14])):  # 7 entries, in turns of 2: 4 and 3
         for tile in (None, WIDE):
-            buffers, inputs = (poisoned(1, 128), poisoned(1), poisoned(1, 128)), (int64(1000), int32(0), table, int64(0))
+            buffers, inputs = (
+                (poisoned(1, 128), poisoned(1), poisoned(1, 128)),
+                (int64(1000), int32(0), table, int64(0)),
+            )
             plan = make_plan("packed", 1, 128, 2, 128, buffers, inputs, Shard(rank, 2, 2, own_table=True))
             replace(plan, tile=tile or plan.tile).launch(*buffers, *inputs)
             assert (ids(buffers[0][0]), buffers[1].tolist()) == (want, [len(want)])

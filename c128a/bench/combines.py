@@ -82,9 +82,9 @@ class Inputs(NamedTuple):
     lens: torch.Tensor
 
     @property
-    def tensors(self) -> tuple[torch.Tensor, ...]:
-        """The inputs of `combine_step_indices`, in its order."""
-        return self.positions, self.token_to_req_indices, self.seq_lens, self.gather_lens, *self.bases
+    def lengths(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The first four inputs of `combine_step_indices`, in its order; both bases follow."""
+        return self.positions, self.token_to_req_indices, self.seq_lens, self.gather_lens
 
     def of_chunk(self, each: Chunk) -> peers.Chunk:
         """The inputs of one chunk; its rows lie at the start of `out`, as in an engine's workspace."""
@@ -189,15 +189,14 @@ def step(case: Case, others: Mapping[str, Peer]) -> list[Timed]:
     chunks = prefill_chunks(case.seq_lens, case.query_lens, workspace_rows=WORKSPACE_ROWS)
     inputs = inputs_of(case, chunks)
     of_chunks = [inputs.of_chunk(each) for each in chunks]
-    tensors = (inputs.positions, inputs.token_to_req_indices, inputs.seq_lens, inputs.gather_lens)
-    once = partial(combine_step_indices, *inputs.tensors, inputs.out, inputs.lens)
+    once = partial(combine_step_indices, *inputs.lengths, *inputs.bases, inputs.out, inputs.lens)
     uploaded = torch.empty(2, case.num_requests, dtype=torch.int32, device=inputs.out.device)
 
     def once_planned() -> Rows:
         planned = prefill_chunks(case.seq_lens, case.query_lens, workspace_rows=WORKSPACE_ROWS)
         bases = torch.tensor(step_bases(planned), dtype=torch.int32, pin_memory=not backend.INTERPRET)
         uploaded.copy_(bases, non_blocking=True)
-        return combine_step_indices(*tensors, uploaded[0], uploaded[1], inputs.out, inputs.lens)
+        return combine_step_indices(*inputs.lengths, uploaded[0], uploaded[1], inputs.out, inputs.lens)
 
     inputs.check("once", None, once)
     inputs.check("once_planned", None, once_planned)

@@ -7,7 +7,7 @@ from c128a.bench import cases
 from c128a.case import Case
 from c128a.reference import topk_metadata
 
-SMALL = Case.mixed(1, 1, 32_768)
+SMALL = Case.mixed(2, 3, 32_768)
 
 
 def test_the_cells_are_the_28_of_the_baseline_those_of_the_other_widths_and_one_long_among_short():
@@ -27,15 +27,15 @@ def test_the_builder_is_timed_in_both_layouts_between_its_floors():
     }
     assert {key for key, each in variants.items() if not each.cold} == {("tiled_serial", "pitched")}
     fixed, loop = variants["row_loop_fixed", "packed"].facts, variants["row_loop_adaptive", "pitched"].facts
-    assert (fixed["width"], fixed["trips"], fixed["bytes"], fixed["policy"]) == (8192, 8, 2 * 8192 * 4, "fixed")
-    assert (loop["width"], loop["trips"], loop["bytes"], loop["policy"]) == (256, 1, 2 * 256 * 4, "pow2")
-    assert loop["scale"] == 1.25  # 256 live cells need 128 block numbers beside 2 × 256 cells written
-    assert (loop["cell"], loop["requests"], loop["short_seq_len"]) == ("1+1@32768", 2, 0)
+    assert (fixed["width"], fixed["trips"], fixed["bytes"], fixed["policy"]) == (8192, 8, 5 * 8192 * 4, "fixed")
+    assert (loop["width"], loop["trips"], loop["bytes"], loop["policy"]) == (256, 1, 5 * 256 * 4, "pow2")
+    assert loop["scale"] == 1.2  # 2 × 256 live cells need 256 block numbers beside 5 × 256 cells written
+    assert (loop["cell"], loop["requests"], loop["short_seq_len"]) == ("2+3@32768", 3, 0)
     assert variants["empty", "packed"].facts["bytes"] == 0
 
 
 def test_every_call_can_be_launched():
-    for each in [*cases.builder(SMALL), *cases.tiles(Case.decode(1, 300))[:2]]:
+    for each in [*cases.builder(SMALL), *cases.tiles(Case.decode(2, 300))[:2], *cases.ranks(Case.decode(2, 8192))]:
         each.call()
         assert "variant" in each.facts and "cell" in each.facts
 
