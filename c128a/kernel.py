@@ -91,6 +91,17 @@ row_loop = triton.jit(_row_loop, do_not_specialize=_INTEGERS, do_not_specialize_
 row_loop_specialised = triton.jit(_row_loop)  # as the released engines decorate it: for the census of variants
 
 
+@triton.jit
+def share_of_rank(
+    position, width, RATIO: tl.constexpr, RANK: tl.constexpr, RANKS: tl.constexpr, INTERLEAVE: tl.constexpr
+):
+    """How many of the entries that a position sees one rank holds, at most the width; 32 bits hold more than fit."""
+    seen = tl.minimum(tl.maximum(position + 1, 0) // RATIO, (width + INTERLEAVE) * RANKS).to(tl.int32)
+    turns = seen // (INTERLEAVE * RANKS)
+    rest = seen - turns * (INTERLEAVE * RANKS) - RANK * INTERLEAVE
+    return tl.minimum(turns * INTERLEAVE + tl.minimum(tl.maximum(rest, 0), INTERLEAVE), width)
+
+
 @triton.jit(
     do_not_specialize=[
         "num_tokens", "num_decode", "width", "decode_stride", "prefill_stride", "table_stride", "table_rows",
@@ -139,12 +150,9 @@ def tiled(
         held = row < num_decode
         position = tl.load(positions_ptr + row, mask=held, other=-1)
         request = tl.load(requests_ptr + row, mask=held, other=-1)
-        seen = tl.maximum(position + 1, 0) // RATIO
+        n = tl.minimum(tl.maximum(position + 1, 0) // RATIO, width).to(tl.int32)  # (ROWS,)
         if RANKS > 1:
-            turns = seen // (INTERLEAVE * RANKS)
-            rest = seen - turns * (INTERLEAVE * RANKS) - RANK * INTERLEAVE
-            seen = turns * INTERLEAVE + tl.minimum(tl.maximum(rest, 0), INTERLEAVE)
-        n = tl.minimum(seen, width).to(tl.int32)  # (ROWS,)
+            n = share_of_rank(position, width, RATIO, RANK, RANKS, INTERLEAVE)
         known = (request >= 0) & (request < table_rows)
         if tile == 0:
             slot = tl.load(slots_ptr + row, mask=held, other=-1)
