@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from c128a.layout import Layout, RowLayout
+from c128a.layout import WINDOW, Layout, RowLayout
 from c128a.width import Policy, active_topk_width, capacity_width, required_width
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ KV_BLOCK_SIZE = 256  # tokens per KV block
 ENTRIES_PER_BLOCK = KV_BLOCK_SIZE // COMPRESS_RATIO
 MAX_MODEL_LEN = 1_048_576  # tokens; the longest context of the released models
 CAPACITY = 8192  # columns: capacity_width(MAX_MODEL_LEN)
-WINDOW = 128  # tokens of the sliding window
 
 
 class Tensors(NamedTuple):

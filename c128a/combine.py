@@ -35,7 +35,7 @@ from c128a.kernel import (
     launcher,
     row_unit,
 )
-from c128a.layout import ITEMSIZE, Chunk, prefill_chunks, step_bases
+from c128a.layout import ITEMSIZE, WINDOW, Chunk, prefill_chunks, step_bases
 from c128a.tiles import COMBINE_TILE
 from c128a.width import host_integer
 
@@ -49,7 +49,6 @@ __all__ = [
     "step_bases",
 ]
 
-WINDOW = 128  # tokens of the uncompressed sliding window (DeepSeek-V4)
 LIVE_BLOCK = 128  # columns; live_prefix=True writes whole blocks of this many
 WORKERS = 256  # programs a request in from_rows; vLLM had 128 of them before 0.29
 

@@ -30,6 +30,7 @@ Layout = Literal["packed", "pitched"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 ITEMSIZE = 4  # bytes; index rows are int32
+WINDOW = 128  # tokens of the uncompressed sliding window (DeepSeek-V4)
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def prefill_chunks(
     *,
     workspace_rows: int,
     compress_ratio: int = 128,
-    window: int = 128,
+    window: int = WINDOW,
 ) -> list[Chunk]:
     """Cut the prefill requests of a step into chunks that fit the workspace, in order, each as long as it can be.
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from c128a.combine import WINDOW, combine_step_indices, combine_variant, combined_width
+from c128a.combine import combine_step_indices, combine_variant, combined_width
 from c128a.kernel import (
     INT32_MAX,
     Facts,
@@ -28,7 +28,7 @@ from c128a.kernel import (
     row_unit,
     tiled_variant,
 )
-from c128a.layout import ITEMSIZE, LAYOUTS, Chunk, Layout, RowLayout, prefill_chunks, step_bases
+from c128a.layout import ITEMSIZE, LAYOUTS, WINDOW, Chunk, Layout, RowLayout, prefill_chunks, step_bases
 from c128a.tiles import TILES, tile_shape
 from c128a.width import WHOLE, Policy, Shard, active_topk_width, capacity_width, host_integer, required_width
 
