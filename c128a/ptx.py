@@ -1,9 +1,11 @@
-"""What the compiler made of a kernel: registers, spills, widths of loads and stores, instructions. Needs no GPU.
+"""What the compiler made of a kernel: registers, spills, widths of loads and stores. Needs no GPU.
 
-    python -m c128a.ptx            a table over every variant that `warmup()` compiles, for sm_90
-    python -m c128a.ptx --json     the same as JSON
+    python -m c128a.ptx                        a table over every variant that `warmup()` compiles, for sm_90
+    python -m c128a.ptx --arch sm_120 gfx942   the same for other GPUs; `--arch all` for all of TARGETS
+    python -m c128a.ptx --arch all --out F     the same as a record, which page 03 shows
 
-Triton ships ptxas and cuobjdump; a variant is compiled for the target and its machine code read.
+Triton ships the assemblers of both makers; a variant is compiled for a target and its machine code read. That it
+compiles says nothing about its time there.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -22,57 +25,84 @@ import pandas as pd
 if TYPE_CHECKING:
     from c128a.kernel import Variant
 
+# Hopper, the two Blackwells, MI300 and MI350: the name as the compiler has it, and the threads of a warp.
+TARGETS = {"sm_90": 32, "sm_100": 32, "sm_120": 32, "gfx942": 64, "gfx950": 64}
 
-def machine_code(variant: Variant, arch: int = 90) -> dict[str, Any]:
-    """Compile a variant for an NVIDIA architecture (90 is Hopper) and read what came out.
 
-    store_bytes and load_bytes are the widths of one thread's accesses to global memory, widest first; waits are those
-    for the kernel before, whose end a launch may overlap.
+def machine_code(variant: Variant, target: str = "sm_90") -> dict[str, Any]:
+    """Compile a variant for one of TARGETS and read what came out.
+
+    registers are those of a thread (vector registers on AMD); store_bytes and load_bytes the widths of one thread's
+    accesses to global memory, widest first; waits those for the kernel before, whose end a launch may overlap on NVIDIA
+    alone.
+
+    Raises ValueError for another target.
     """
     from triton import compile as compiled_by_triton
-    from triton import knobs
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    names = variant.kernel.function.arg_names
-    constants = dict(zip(names[-len(variant.all_constants) :], variant.all_constants, strict=True))
-    types = dict.fromkeys(variant.kernel.tensors, "*i32") | dict.fromkeys(variant.kernel.int64, "*i64")
-    types |= dict.fromkeys(variant.kernel.integers, "i32") | dict.fromkeys(constants, "constexpr")
-    aligned = variant.kernel.rows if variant.unit > 1 else ()
+    if target not in TARGETS:
+        raise ValueError(f"arch is {target!r}; it must be one of {', '.join(TARGETS)}")
+    nvidia = target.startswith("sm_")
+    if not nvidia:
+        variant = replace(variant, overlap=False)
+    kernel = variant.kernel
+    names, values = kernel.function.arg_names, variant.all_constants
+    constants = dict(zip(names[-len(values) :], values, strict=True))
+    types = dict.fromkeys(kernel.tensors, "*i32") | dict.fromkeys(kernel.int64, "*i64")
+    types |= dict.fromkeys(kernel.integers, "i32") | dict.fromkeys(constants, "constexpr")
+    aligned = kernel.rows if variant.unit > 1 else ()
     hints = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
-    source = ASTSource(variant.kernel.function, {name: types[name] for name in names}, constants, hints)
-    kernel = compiled_by_triton(source, target=GPUTarget("cuda", arch, 32), options=variant.options)
-    sass = kernel.asm["sass"]
+    source = ASTSource(kernel.function, {name: types[name] for name in names}, constants, hints)
+    gpu = GPUTarget("cuda", int(target[3:]), 32) if nvidia else GPUTarget("hip", target, TARGETS[target])
+    compiled = compiled_by_triton(source, target=gpu, options=variant.options)
+    found = _nvidia(compiled) if nvidia else _amd(compiled.asm["amdgcn"])
+    return found | {"shared_bytes": compiled.metadata.shared}
+
+
+def _nvidia(compiled: Any) -> dict[str, Any]:
+    from triton import knobs
+
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(kernel.asm["cubin"])
+        file.write(compiled.asm["cubin"])
         file.flush()
         command = [knobs.nvidia.cuobjdump.path, "-res-usage", file.name]
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     used = {key: int(value) for key, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", told)}
+    sass, widths = compiled.asm["sass"], {".128": 16, ".64": 8, "": 4}
     return {
         "registers": used["REG"],
         "spilled_bytes": used["STACK"] + used["LOCAL"],
-        "shared_bytes": kernel.metadata.shared,
-        "instructions": sass.count(";"),
-        "store_bytes": _widths(sass, "STG"),
-        "load_bytes": _widths(sass, "LDG"),
-        "waits": kernel.asm["ptx"].count("griddepcontrol.wait"),
+        "store_bytes": _widths(sass, r"\bSTG(?:\.E)?(\.128|\.64|)\b", widths),
+        "load_bytes": _widths(sass, r"\bLDG(?:\.E)?(\.128|\.64|)\b", widths),
+        "waits": compiled.asm["ptx"].count("griddepcontrol.wait"),
     }
 
 
-def _widths(sass: str, operation: str) -> tuple[int, ...]:
+def _amd(assembly: str) -> dict[str, Any]:
+    told = re.findall(r"\.(vgpr_count|vgpr_spill_count|sgpr_spill_count):\s*(\d+)", assembly)
+    used, widths = {key: int(value) for key, value in told}, {"x4": 16, "x2": 8, "": 4}
+    return {
+        "registers": used["vgpr_count"],
+        "spilled_bytes": 4 * (used["vgpr_spill_count"] + used["sgpr_spill_count"]),
+        "store_bytes": _widths(assembly, r"\b(?:global|buffer)_store_dword(x4|x2|)\b", widths),
+        "load_bytes": _widths(assembly, r"\b(?:global|buffer)_load_dword(x4|x2|)\b", widths),
+        "waits": 0,
+    }
+
+
+def _widths(code: str, access: str, widths: dict[str, int]) -> list[int]:
     """Widths in bytes of the global accesses in machine code, widest first.
 
-    >>> _widths("STG.E.128 [R2.64], R4 ; STG.E [R6.64], R8 ; STG.E [R6.64], R9 ;", "STG")
-    (16, 4)
+    >>> _widths("global_store_dwordx4 v[0:1], v2 \\n global_store_dword v0, v1", r"store_dword(x4|)", {"x4": 16, "": 4})
+    [16, 4]
     """
-    accesses = re.findall(rf"\b{operation}((?:\.\w+)*)", sass)
-    found = {16 if ".128" in access else 8 if ".64" in access else 4 for access in accesses}
-    return tuple(sorted(found, reverse=True))
+    return sorted({widths[end] for end in re.findall(access, code)}, reverse=True)
 
 
 def warmup_variants() -> dict[str, Variant]:
-    """The variants that serving launches on Hopper, by a readable name."""
+    """The variants that serving launches, by a readable name; on NVIDIA their launches overlap the kernel before."""
     from c128a.combine import combine_variant
     from c128a.kernel import tiled_variant
     from c128a.tiles import COMBINE_TILE, TILES
@@ -89,16 +119,32 @@ def warmup_variants() -> dict[str, Variant]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the facts of every variant."""
+    """Print the facts of every variant, or write them as a record."""
     parser = argparse.ArgumentParser(prog="python -m c128a.ptx", description=__doc__.split("\n")[0])
+    parser.add_argument("--arch", nargs="+", default=["sm_90"], choices=[*TARGETS, "all"], help="default sm_90")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--arch", type=int, default=90, help="compute capability × 10 (default 90, Hopper)")
-    options = parser.parse_args(argv)
-    variants = warmup_variants()
-    facts = pd.DataFrame([machine_code(variant, options.arch) for variant in variants.values()])
-    facts.insert(0, "variant", list(variants))
-    as_json = facts.to_json(orient="records", force_ascii=False, indent=1)
-    print(as_json if options.json else facts.to_string(index=False))
+    parser.add_argument("--out", type=Path, help="write a record there")
+    asked = parser.parse_args(argv)
+    found = [
+        {"variant": name, "arch": target, **machine_code(variant, target)}
+        for target in (TARGETS if "all" in asked.arch else asked.arch)
+        for name, variant in warmup_variants().items()
+    ]
+    try:
+        if asked.out:
+            from c128a.bench import records
+            from c128a.bench.provenance import provenance
+
+            with records.whole_file(asked.out) as file:
+                command = " ".join(["python -m c128a.ptx", *(argv or sys.argv[1:])])
+                file.write(records.as_text({**provenance(command), "kind": "compiled"}, findings=found))
+        else:
+            table = pd.DataFrame(found)
+            print(table.to_json(orient="records", force_ascii=False, indent=1) if asked.json else table.to_string())
+            sys.stdout.flush()
+    except OSError as error:
+        print(f"python -m c128a.ptx: nothing was written: {error}", file=sys.stderr)
+        return 2
     return 0
 
 
