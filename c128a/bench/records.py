@@ -74,7 +74,7 @@ _FLAG = Field("true or false", lambda value: isinstance(value, bool))
 _SAMPLES = Field("a list of lists of numbers", lambda value: _list(value, lambda own: _list(own, _number)), ())
 
 FIELDS: dict[str, Field] = {
-    "sheet": _one_of("builder", "combine", "step", "host", "tiles", "consumers"),  # consumers read index rows
+    "sheet": _one_of("builder", "combine", "step", "host", "ranks", "tiles", "consumers"),  # consumers read index rows
     "kernel": _NAME,
     "variant": _NAME,  # its form
     "cell": _NAME._replace(missing=""),  # decode rows + prefill rows @ max_seq_len
