@@ -261,7 +261,7 @@ FLAT = poisoned(1032)
 
 
 @pytest.mark.parametrize(
-    ("changes", "vector"),
+    ("changes", "aligned"),
     [
         ({}, True),
         ({"global_decode_buffer": FLAT[1:513].view(2, 256)}, False),
@@ -273,8 +273,8 @@ FLAT = poisoned(1032)
     ],
     ids=["aligned", "decode", "prefill", "prefill on 16 bytes", "width", "decode stride", "prefill stride"],
 )
-def test_16_bytes_are_stored_at_once_where_every_row_starts_on_16_bytes(changes, vector):
-    assert plan(**changes).vector == vector
+def test_16_bytes_are_stored_at_once_where_every_row_starts_on_16_bytes(changes, aligned):
+    assert plan(**changes).unit == (4 if aligned else 1)
 
 
 # The builder
