@@ -682,38 +682,33 @@ def _(get_live, packed):
 
 @app.cell(hide_code=True)
 def _():
-    def read_trace(stream, name, shown):
-        """What is shown of a trace, or why it cannot be, and its name there."""
+    def _read(stream, name, shown):
         try:
             return profile.read(stream, name), shown
         except ValueError as error:
             return str(error), shown
 
+    def _take(files):
+        for file in files:
+            set_trace(_read(io.BytesIO(file.contents), file.name, file.name))
+
+    # What was read of a trace, or why it was not; and its name on the page.
     _example = records.folder() / "h200-trace.json.gz"
     with _example.open("rb") if _example.is_file() else nullcontext() as _stream:
-        get_trace, set_trace = mo.state(read_trace(_stream, _example.name, "") if _stream else (None, ""))
-    return get_trace, read_trace, set_trace
-
-
-@app.cell(hide_code=True)
-def _(get_trace, read_trace, set_trace):
-    def _read(files):
-        for file in files:
-            set_trace(read_trace(io.BytesIO(file.contents), file.name, file.name))
-
-    get_trace()  # once a file is read, the control is made anew: the old one still holds the file
-    upload = mo.ui.file([".json", ".gz"], label="A trace (.json or .json.gz)", on_change=_read)
+        get_trace, set_trace = mo.state(_read(_stream, _example.name, "") if _stream else (None, ""))
+    upload = mo.ui.file([".json", ".gz"], label="A trace (.json or .json.gz)", on_change=_take)
     mo.md(f"""
     ## Your own trace
 
     The figures above are this repository's. What index rows cost *where you serve* stands in a trace of torch's
     profiler: of vLLM, what it writes between `/start_profile` and `/stop_profile`. Give it here, gzipped or not, at
-    most 100 MB; `python -m c128a.bench trace FILE` reads up to 1 GiB of JSON and needs no GPU. What is kept are the
-    numbers below, until you close the page. **Guess first:** how many combines does one of your prefill steps launch?
+    most 100 MB. It is read in memory, written nowhere, and forgotten when you clear it or close the page. The command
+    `python -m c128a.bench trace FILE` reads up to 1 GiB of JSON and needs no GPU. **Guess first:** how many combines
+    does one of your prefill steps launch?
 
     {upload}
     """)
-    return
+    return (get_trace,)
 
 
 @app.cell(hide_code=True)
@@ -723,13 +718,15 @@ def _(get_trace):
     mo.stop(isinstance(_found, str), page.notes([_found]))
     _names = {"part": "what", "us": "µs", "host_us": "host µs"}
     _names |= {"saved_us": "once a step: µs less", "saved_host_us": "host µs less"}
-    _shown = _found.rename(columns=_names)
+    _shown = _found[_found["step"] <= 20].rename(columns=_names)
     for _column in _shown.columns[4:]:
         _form = "{:.1%}" if _column == "share" else "{:,.1f}" if "µs" in _column else "{:,.0f}"
         _shown[_column] = _shown[_column].map(_form.format, na_action="ignore").fillna("–")
     _what = "**The example**: 31 layers on an H200, recorded by `scripts/example_trace.py` under the names of vLLM 0.27"
     _what = f"**{page.user_text(_name)}**" if _name else _what
-    page.stack(mo.md(_what), page.table(_shown, right=_shown.columns[4:]), say(profile.summary(_found)))
+    _told = f"{profile.summary(_found)} Shown: {_shown['step'].nunique()} of {_found['step'].max()} steps."
+    _numbers = page.table(_shown, right=_shown.columns[4:])
+    page.stack(mo.md(_what), _numbers, say(_told), page.downloads(_found, "c128a-trace", {}, "trace"))
     return
 
 

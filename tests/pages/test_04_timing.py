@@ -133,7 +133,6 @@ def test_an_address_opens_its_state_and_downloads_hold_what_is_drawn(sheet):
         upload = sheet.page.locator("marimo-file input[type=file]")
         upload.set_input_files({"name": "<b>.json", "mimeType": "application/json", "buffer": content})
         assert sheet.says(said, within=45)
-        sheet.settle()  # the control has been made anew
     assert plain(sheet.text).count("390.0 µs less of the GPU") == 1  # 30 of 31 combines of 10 µs, and fills of 3
 
 
