@@ -41,7 +41,7 @@ OTHER_FACTS = [
     ("throughput", {"low": 0.011}, "does not hold"),
     ("first_token", {"reached": 0}, "does not hold"),
     ("first_token", {"near": 2}, "holds"),
-    ("long", {"change": 0.15}, "does not hold"),
+    ("long", {"change": 0.0201}, "does not hold"),
     ("regression", {"slower": 1}, "does not hold"),
     ("regression", {"variants": 2}, "holds in part"),
     ("one_file", {"sources": 2}, "does not hold"),
