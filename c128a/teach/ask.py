@@ -22,15 +22,17 @@ def ask(name: str) -> mo.Html:
     (of,) = (key for key in QUESTIONS if key.startswith(name))
     parts = [_shown(question, asked, f"{of}-{at}") for at, question in enumerate(draw(asked["seed"], of))]
     more, every = page.link(of, asked | {"seed": asked["seed"] + 1}), page.link("08_questions", asked)
-    end = mo.md(f"Other questions by [the next seed]({more}); [all questions]({every}) with a score.").text
+    other = "" if page.RECORDED else f"Other questions by [the next seed]({more}). "
+    end = mo.md(f"{other}[All questions]({every}) with a score.").text
     return mo.Html(f'<section class="c128a-ask" aria-label="Questions">{"".join(parts)}{end}</section>')
 
 
 def reply(question: Question, choice: str, asked: dict[str, Any], target: str = "_self") -> str:
     """What a choice is told, in Markdown; asked: seed and answers, for the link, which opens in `target`."""
-    seen = escape(page.link(question.page, question.settings | asked))
     told = "✔ **Right.**" if choice == question.answer else f"✘ **No, {question.answer}.**"
-    return f'{told} {question.why} <a href="{seen}" target="{target}">See it</a>'
+    seen = escape(page.link(question.page, question.settings | asked))
+    shown = "" if page.RECORDED else f' <a href="{seen}" target="{target}">See it</a>'
+    return f"{told} {question.why}{shown}"
 
 
 def _shown(question: Question, asked: dict[str, Any], key: str) -> str:
