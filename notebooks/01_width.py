@@ -29,6 +29,7 @@ with app.setup(hide_code=True):
     from c128a.layout import ITEMSIZE, human_bytes
     from c128a.show import forms, page, theme
     from c128a.show.words import words
+    from c128a.teach.ask import ask
     from c128a.width import POLICIES, active_topk_width, capacity_width, loop_trips, reachable_widths, sequence_range
 
     FIELDS = {name: page.shared_fields()[name] for name in ("preset", "seq", "model_len", "ratio", "policy")}
@@ -273,6 +274,12 @@ def _(built, capacity, curves, fits, model_len, needed, policy, ratio, seq, step
         once, the power of two builds {_more:.0%} more columns than the multiple of 128.
         """),
     )
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    ask("01")
     return
 
 

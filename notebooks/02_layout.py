@@ -33,6 +33,7 @@ with app.setup:
     from c128a.show import forms, page, theme
     from c128a.show.own import case_of, parts_of
     from c128a.show.words import words
+    from c128a.teach.ask import ask
     from c128a.trace import BLANK, CELL_KINDS, cells, memory, reads, row_verdicts
     from c128a.width import capacity_width
 
@@ -633,6 +634,12 @@ def kernel_buffer(kind: str, *cases: Case) -> tuple[np.ndarray, str]:
             *inputs, case.block_size, given.slot_mapping, *buffers, case.width, layout=case.layout
         )
     return buffer.cpu().numpy(), describe()
+
+
+@app.cell(hide_code=True)
+def _():
+    ask("02")
+    return
 
 
 @app.cell

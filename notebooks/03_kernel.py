@@ -31,6 +31,7 @@ with app.setup:
     from c128a.show import forms, page, source, theme
     from c128a.show.own import MAX_ROWS, case_of
     from c128a.show.words import words
+    from c128a.teach.ask import ask
     from c128a.trace import KERNELS, grid, pieces, program_shape, trace
 
     TITLE = {"row_loop": "row loop", "tiled": "tiles"}
@@ -538,6 +539,12 @@ def _(case, kernel, label_ui, lane_ui, lanes, runs, statement_ui, statements):
     """)
     page.stack(_text, page.panel(lane_ui, [label_ui]), _lane()) if runs else None
     return (statement,)
+
+
+@app.cell(hide_code=True)
+def _():
+    ask("03")
+    return
 
 
 @app.cell(hide_code=True)

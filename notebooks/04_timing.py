@@ -33,6 +33,7 @@ with app.setup:
     from c128a.layout import human_bytes
     from c128a.show import forms, page, theme
     from c128a.show.words import words
+    from c128a.teach.ask import ask
     from c128a.width import active_topk_width, loop_trips
 
     # By the name in the address: title, decode rows, prefill rows, tokens of all requests but one where they are short.
@@ -318,6 +319,12 @@ def _(at, cell, fixed, loop, mine, tiled):
     _told += f"{loop.over:.2f} × that fill, the tiles {tiled.over:.2f} ×; an empty kernel, {cell.loc['empty'].time} µs."
     _pair = page.columns(page.stack(_by_bytes, say(_told)), page.stack(_by_trips, say(_said)))
     page.stack(_text, _pair, words("width", "capacity", "trip", "pad"))
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    ask("04")
     return
 
 

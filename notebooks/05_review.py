@@ -34,6 +34,7 @@ with app.setup:
     from c128a.deployment.releases import RELEASES
     from c128a.show import forms, page, theme
     from c128a.show.words import words
+    from c128a.teach.ask import ask
     from c128a.width import active_topk_width
 
     LOOK = dict(zip(LEVELS, theme.LEVELS.values(), strict=True))  # sign and colour of a verdict
@@ -479,6 +480,12 @@ def _(run, times, values):
         page.sentence(f"The same step at other contexts. {_adaptive or ''} {_missing}"),
         page.downloads(_table, "c128a-account", values),
     )
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    ask("05")
     return
 
 

@@ -36,6 +36,7 @@ with app.setup(hide_code=True):
     from c128a.layout import LAYOUTS, human_bytes
     from c128a.show import forms, page, theme
     from c128a.show.words import words
+    from c128a.teach.ask import ask
     from c128a.width import sequence_range
 
     OWN = "own"  # in place of a release: a builder with a layout and a policy of its own
@@ -434,6 +435,12 @@ def _(found, values):
     _todo = pd.DataFrame(_todo, columns=["before the first request", "for", "because"])
     page.stack(_why, _picture, page.sentence(f"{_text} {_try}"), page.table(_todo), gap=1)
     return (widths,)
+
+
+@app.cell(hide_code=True)
+def _():
+    ask("06")
+    return
 
 
 @app.cell

@@ -33,3 +33,13 @@ def test_a_projector_shows_no_answer(sheet):
     sheet.open("08_questions", seed=7, answers="hidden")
     sheet.page.get_by_role("radio").first.click()
     assert sheet.says("1 answered; the answers are hidden") and FIRST.why not in sheet.text
+
+
+def test_a_page_asks_its_questions_and_a_choice_opens_the_reply_with_a_link_that_shows_it(sheet):
+    sheet.open("01_width", seed=7)
+    box = sheet.page.get_by_role("region", name="Questions")
+    box.locator("summary").nth(FIRST.choices.index(FIRST.answer)).focus()
+    sheet.press("Enter")
+    assert "Right." in box.inner_text() and FIRST.why in box.inner_text()
+    box.get_by_role("link", name="See it").first.click()
+    assert sheet.soon(lambda: f"{FIRST.settings['seq']:,} tokens" in sheet.lead) and "seed=7" in sheet.page.url
