@@ -13,6 +13,8 @@ import io
 import json
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -27,29 +29,33 @@ from c128a.layout import Chunk
 from c128a.metadata import build_with_row_loop
 
 TOKENS, LENGTHS, LAYERS, WORKERS = 8192, (32_768, 131_072, 1_048_576), 31, 128
-SHAPES = ((1, CAPACITY), (1,), (TOKENS, CAPACITY))  # of decode rows, lens, prefill rows
 
 
-def run() -> None:
-    """Launch a step for each length of the context."""
-    buffers = [torch.empty(shape, dtype=torch.int32, device=backend.device()) for shape in SHAPES]
-    for case in (combines.chunk(TOKENS, length) for length in LENGTHS):
-        whole = Chunk(0, case.num_requests, case.width, case.width + WINDOW + max(case.query_lens))
-        joined = combines.from_rows(combines.inputs_of(case, [whole]).of_chunk(whole), WORKERS)
-        positions, requests, table, slots = case.tensors(backend.device())[:4]
-        with record_function(f"execute_context_{case.num_requests}({TOKENS})_generation_0(0)"):
-            build_with_row_loop(positions, 128, 0, requests, table, case.block_size, slots, *buffers, case.width)
-            for _ in range(LAYERS):
-                joined()
+def prepared(length: int) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The build and the combine of a step whose requests end at contexts of this length."""
+    case, on_gpu = combines.chunk(TOKENS, length), {"dtype": torch.int32, "device": backend.device()}
+    whole = Chunk(0, case.num_requests, case.width, case.width + WINDOW + max(case.query_lens))
+    positions, requests, table, slots = case.tensors(backend.device())[:4]
+    buffers = (torch.empty(1, CAPACITY, **on_gpu), torch.empty(1, **on_gpu), torch.empty(TOKENS, CAPACITY, **on_gpu))
+    arguments = (positions, 128, 0, requests, table, case.block_size, slots, *buffers, case.width)
+    chunk = combines.inputs_of(case, [whole]).of_chunk(whole)
+    return partial(build_with_row_loop, *arguments), combines.from_rows(chunk, WORKERS)
 
 
 def main(out: Path) -> None:
     """Record the steps, write them without what the profiler tells of the machine, and print what is read back."""
     kernel.row_loop = triton.jit(kernel.row_loop.fn, repr=lambda _: "_build_c128a_topk_metadata_kernel")
     combine.from_rows = triton.jit(combine.from_rows.fn, repr=lambda _: "_combine_topk_swa_indices_kernel")
-    run()  # compiles
+    steps = [prepared(length) for length in LENGTHS]
+    for build, join in steps:  # compiles
+        build()
+        join()
+    torch.cuda.synchronize()
     with profile(record_shapes=True) as profiler:
-        run()
+        for build, join in steps:
+            with record_function(f"execute_context_2({TOKENS})_generation_0(0)"):
+                build()
+                combines.repeat([join], LAYERS)
         torch.cuda.synchronize()
     with tempfile.TemporaryDirectory() as folder:
         profiler.export_chrome_trace(f"{folder}/trace.json")

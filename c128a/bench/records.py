@@ -123,7 +123,11 @@ def provenance(name: str) -> dict[str, Any]:
 
     Raises FileNotFoundError for a name that does not exist, ValueError for a record that cannot be read.
     """
-    return dict(_record(name).provenance)
+    found = _all(folder())[0]
+    record = found.get(name) or FileNotFoundError(f"name is {name!r}; the records are {', '.join(found)}")
+    if isinstance(record, Exception):
+        raise record
+    return dict(record.provenance)
 
 
 def findings(name: str) -> list[dict[str, Any]]:
@@ -180,16 +184,6 @@ def _all(place: Path) -> tuple[dict[str, Record | Exception], pd.DataFrame]:
             found[name] = OSError(f"record {name}: {error}")
     tables = [each.rows for each in found.values() if isinstance(each, Record) and len(each.rows)]
     return found, pd.concat(tables or [pd.DataFrame(columns=list(COLUMNS))], ignore_index=True)
-
-
-def _record(name: str) -> Record:
-    found = _all(folder())[0]
-    if name not in found:
-        raise FileNotFoundError(f"name is {name!r}; the records are {', '.join(found)}")
-    record = found[name]
-    if isinstance(record, Exception):
-        raise record
-    return record
 
 
 def _text(place: Path, name: str) -> bytes | str:
