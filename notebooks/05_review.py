@@ -584,7 +584,7 @@ def _(still):
 
 @app.cell(hide_code=True)
 def _(opened):
-    hunk_ui = page.menu("Hunk", {at: f"{at} {hunk.title}" for at, hunk in enumerate(HUNKS, 1)}, opened["hunk"])
+    hunk_ui = page.radio("Hunk", {at: f"{at} {hunk.title}" for at, hunk in enumerate(HUNKS, 1)}, opened["hunk"])
     _note = {"placeholder": "What you would write in the review. It goes into the Markdown below.", "full_width": True}
     notes_ui = mo.ui.array([mo.ui.text_area(label=f"Your notes on {hunk.title}", **_note) for hunk in HUNKS])
     page.stack(

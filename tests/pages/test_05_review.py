@@ -85,7 +85,7 @@ CONTROLS = [  # label, role, key, what the address holds then
     ("Time in prefill steps, %", "textbox", "ArrowDown", "prefill=89"),
     ("Step as measured", "textbox", "ArrowUp", "step_ms=401"),
     ("Kernel times", "combobox", "ArrowUp", "times=recorded"),
-    ("Hunk", "combobox", "ArrowDown", "hunk=2"),
+    ("1 the signature", "radio", "ArrowRight", "hunk=2"),
 ]
 
 
@@ -126,10 +126,10 @@ def test_notes_on_a_hunk_stay_with_it_and_stand_in_the_markdown(sheet):
     assert "4,096" in sheet.text
     sheet.page.get_by_label("Your notes on the views").fill("Who <b>keeps</b> a stride?")
     sheet.press("Tab")
-    sheet.focus("Hunk")
-    sheet.press("ArrowDown")
+    sheet.focus("2 the views", role="radio")
+    sheet.press("ArrowRight")
     assert sheet.holds("hunk=3") and sheet.says("new views, old strides")
-    sheet.press("ArrowUp")
+    sheet.press("ArrowLeft")
     assert sheet.holds("hunk=2")
     assert sheet.page.get_by_label("Your notes on the views").input_value() == "Who <b>keeps</b> a stride?"
     assert "Who <b>keeps</b> a stride?" in sheet.page.locator(".review-closing").inner_text()
