@@ -11,6 +11,7 @@ import c128a.backend as backend  # decides TRITON_INTERPRET before Triton is imp
 import gzip
 import io
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -44,20 +45,21 @@ def prepared(length: int) -> tuple[Callable[[], object], Callable[[], object]]:
 
 def main(out: Path) -> None:
     """Record the steps, write them without what the profiler tells of the machine, and print what is read back."""
-    kernel.row_loop = triton.jit(kernel.row_loop.fn, repr=lambda _: "_build_c128a_topk_metadata_kernel")
-    combine.from_rows = triton.jit(combine.from_rows.fn, repr=lambda _: "_combine_topk_swa_indices_kernel")
-    steps = [prepared(length) for length in LENGTHS]
-    for build, join in steps:  # compiles
-        build()
-        join()
-    torch.cuda.synchronize()
-    with profile(record_shapes=True) as profiler:
-        for build, join in steps:
-            with record_function(f"execute_context_2({TOKENS})_generation_0(0)"):
-                build()
-                combines.repeat([join], LAYERS)
-        torch.cuda.synchronize()
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder  # what was compiled before kept its own name
+        kernel.row_loop = triton.jit(kernel.row_loop.fn, repr=lambda _: "_build_c128a_topk_metadata_kernel")
+        combine.from_rows = triton.jit(combine.from_rows.fn, repr=lambda _: "_combine_topk_swa_indices_kernel")
+        steps = [prepared(length) for length in LENGTHS]
+        for build, join in steps:  # compiles
+            build()
+            join()
+        torch.cuda.synchronize()
+        with profile(record_shapes=True) as profiler:
+            for build, join in steps:
+                with record_function(f"execute_context_2({TOKENS})_generation_0(0)"):
+                    build()
+                    combines.repeat([join], LAYERS)
+            torch.cuda.synchronize()
         profiler.export_chrome_trace(f"{folder}/trace.json")
         events = json.loads(Path(folder, "trace.json").read_bytes())["traceEvents"]
     events = [event for event in events if event.get("cat") in CATEGORIES]

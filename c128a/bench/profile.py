@@ -198,8 +198,11 @@ def main(argv: list[str]) -> int:
     try:
         with path.open("rb") as stream:
             table = read(stream, path.name)
+        shown = table.assign(share=table["share"].map("{:.1%}".format))
+        shown["width"] = table["width"].map("{:.0f}".format, na_action="ignore").fillna("-")
+        lines = shown.to_string(index=False, float_format="{:,.1f}".format, na_rep="-")
+        print(lines, summary(table), sep="\n\n", flush=True)
     except (OSError, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    print(table.to_string(index=False, float_format="{:,.3g}".format, na_rep="-"), summary(table), sep="\n\n")
     return 0
