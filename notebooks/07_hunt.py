@@ -23,6 +23,7 @@ with app.setup:
     import pandas as pd
 
     from c128a.show import forms, page, theme
+    from c128a.show.words import words
 
     try:
         from c128a.teach import mistakes
@@ -193,7 +194,9 @@ def _(frame, guess_ui, hunt, view_ui, wrong):
         styles=SAME if _view == "differs" else KINDS,
         column_title="column",
     )
-    page.columns(page.stack(_picture, page.sentence(_said)), guess_ui, widths=[2.4, 1])
+    page.columns(
+        page.stack(_picture, page.sentence(_said), words("row", "slot", "pad", "lens")), guess_ui, widths=[2.4, 1]
+    )
     return
 
 

@@ -163,7 +163,7 @@ def _launches(rng: Random) -> Parts:
 
 
 def _decode_rows(rng: Random) -> Parts:
-    seqs, k, release = rng.choice((8, 16, 64, 256, 512)), rng.randint(1, 5), RELEASES[-1].name
+    seqs, k, release = rng.choice((8, 16, 64, 256, 512)), rng.randint(2, 5), RELEASES[-1].name
     rows = check(MAX_MODEL_LEN, 8192, seqs, num_speculative_tokens=k, release=release).setup.decode_rows
     text = f"{seqs} sequences at most, {k} speculative tokens each: how many decode rows can a step have?"
     why = f"Each sequence has its own token and {k} to verify: {seqs} × (1 + {k}) = {rows:,}."
