@@ -19,6 +19,8 @@ _HOME = {
     "reachable_widths": "width",
     "sequence_range": "width",
     "loop_trips": "width",
+    "Shard": "width",
+    "shard_width": "width",
     "RowLayout": "layout",
     "build_c128a_topk_metadata": "metadata",
     "C128AMetadataBuilder": "metadata",

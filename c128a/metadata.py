@@ -30,7 +30,16 @@ from c128a.kernel import (
 )
 from c128a.layout import ITEMSIZE, LAYOUTS, WINDOW, Chunk, Layout, RowLayout, prefill_chunks, step_bases
 from c128a.tiles import TILES, tile_shape
-from c128a.width import WHOLE, Policy, Shard, active_topk_width, capacity_width, host_integer, required_width
+from c128a.width import (
+    WHOLE,
+    Policy,
+    Shard,
+    active_topk_width,
+    capacity_width,
+    host_integer,
+    required_width,
+    shard_width,
+)
 
 Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # decode rows, lens, prefill rows
 Memory = tuple[int, int, int]  # address of a tensor's first element, bytes of its storage, elements before the first
@@ -361,13 +370,6 @@ class C128AMetadataBuilder:
             )
         return active_topk_width(max_seq_len, self.compress_ratio, self.capacity, policy=self.policy)
 
-    def decode_width_for(self, max_seq_len: int) -> int:
-        """Columns of the decode rows of a batch without prefill rows: those of the rank with the largest share."""
-        share = self.shard._replace(rank=0)
-        capacity = capacity_width(share.entries(-(-self.max_model_len // self.compress_ratio)) or 1, 1)
-        entries = share.entries(required_width(max_seq_len, self.compress_ratio))
-        return active_topk_width(entries, 1, capacity, policy=self.policy)
-
     def build(
         self,
         positions: torch.Tensor,
@@ -430,7 +432,10 @@ class C128AMetadataBuilder:
             if combine:
                 chunks, of_requests = self._plan(queries, decode_requests, seq_lens, max_seq_len)
             token_to_req, *batch = self._upload(requests if combine else requests[:num_decode], *of_requests)
-        built_width = width if build_prefill else self.decode_width_for(max_seq_len)
+        built_width = width
+        if not build_prefill:
+            sizes = (max_seq_len, self.compress_ratio, self.max_model_len, self.shard)
+            built_width = shard_width(*sizes, policy=self.policy)
         decode, lens, prefill = build_c128a_topk_metadata(
             positions if build_prefill else positions[:num_decode],
             self.compress_ratio,

@@ -172,6 +172,22 @@ class Shard(NamedTuple):
 WHOLE = Shard()
 
 
+def shard_width(
+    max_seq_len: int, compress_ratio: int, max_model_len: int, shard: Shard, *, policy: Policy = "pow2"
+) -> int:
+    """Columns of decode rows that list one rank's entries: what the largest share needs, so all ranks are as wide.
+
+    max_seq_len and max_model_len in tokens. Raises ValueError as `active_topk_width` and `capacity_width` do.
+
+    >>> shard_width(524_416, 128, 1_048_576, Shard(3, 8)), shard_width(524_416, 128, 1_048_576, WHOLE)
+    (1024, 8192)
+    """
+    first = shard.checked()._replace(rank=0)
+    most = -(-host_integer("max_model_len", max_model_len, 1) // host_integer("compress_ratio", compress_ratio, 1))
+    capacity = capacity_width(first.entries(most), 1)
+    return active_topk_width(first.entries(required_width(max_seq_len, compress_ratio)), 1, capacity, policy=policy)
+
+
 def host_integer(name: str, value: Any, least: int) -> int:
     """A host integer of at least `least`, as an int: numpy's integers and tensors of one element on the CPU count.
 

@@ -12,7 +12,7 @@ from c128a import reference
 from c128a.case import Case
 from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata, make_plan
 from c128a.tiles import WIDE
-from c128a.width import Shard
+from c128a.width import Shard, shard_width
 from tests.support.builds import DEVICE, batch_of, ids, int32, int64, poisoned
 
 ENTRIES = 320  # columns of a whole row
@@ -99,9 +99,10 @@ def sharded(**options):
 
 def test_a_rank_builds_the_columns_of_its_share_and_whole_rows_beside_prefill():
     # 524,416 tokens are 4,097 entries: 513 on the first of 8 ranks, so 1,024 columns in place of 8,192.
-    assert sharded().decode_width_for(524_416) == 1024
-    assert sharded(policy="aligned").decode_width_for(524_416) == 640
-    assert sharded(policy="fixed").decode_width_for(524_416) == 1024  # ⌈8,192 / 8⌉
+    widths = [
+        shard_width(524_416, 128, 1_048_576, Shard(1, 8), policy=policy) for policy in ("pow2", "aligned", "fixed")
+    ]
+    assert widths == [1024, 640, 1024]  # fixed: ⌈8,192 / 8⌉
     batch = batch_of(Case.decode(1, 2048))
     got = sharded().build(batch.positions, batch.query_start_loc, 2048, batch.block_table, batch.slot_mapping)
     want = reference.decode_rows(batch.positions, 128, batch.token_to_req_indices, batch.block_table, 2, 16)
