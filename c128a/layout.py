@@ -3,7 +3,7 @@
 A layout is three numbers: rows, width (columns built) and row stride (elements from one row to the next).
 
     packed    row stride = width       rows follow each other; the stride moves with the batch (vLLM 0.27.1)
-    pitched   row stride = capacity    rows stay where they are; cells past the width keep old bytes (vLLM 0.30)
+    pitched   row stride = capacity    rows stay where they are; cells past the width keep old bytes (vLLM 0.29)
 
     flat offset of (row, column) = row × row_stride + column
 

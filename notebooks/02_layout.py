@@ -35,7 +35,7 @@ with app.setup:
     from c128a.show.words import words
     from c128a.teach.ask import ask
     from c128a.trace import BLANK, CELL_KINDS, cells, memory, reads, row_verdicts
-    from c128a.width import capacity_width
+    from c128a.width import Shard, capacity_width, shard_width
 
     LAYOUTS = ("fixed", "packed", "pitched")
     LABELS = ("value", "flat index", "(row, column)", "byte")
@@ -59,6 +59,8 @@ with app.setup:
         "zoom": page.Choice("whole", tuple(ZOOMS)),
         "layout": page.Choice("packed", LAYOUTS),
         "at": page.Integer(512, 0, 8 * 8192 - 1, "Flat index"),
+        "ranks": page.Choice(4, (2, 4, 8)),
+        "turn": page.Choice(1, (1, 2, 64)),
     }
     KIND_NAME = dict(zip(CELL_KINDS, theme.CELLS, strict=True))
     MANY = {"id": "ids", "pad": "pads", "old id": "old ids", "old pad": "old pads", "blank": "cells never written"}
@@ -284,7 +286,7 @@ def _(controls):
 
     There are three ways to place rows in a buffer. **Fixed** rows are always as wide as the capacity. **Packed** rows
     follow each other without a gap, so the row stride is the width (vLLM 0.27.1). **Pitched** rows are written just as
-    narrow, but each begins where a full row would: the row stride is the capacity (vLLM 0.30).
+    narrow, but each begins where a full row would: the row stride is the capacity (vLLM 0.29).
 
     The pictures show one buffer after two builds: an earlier batch, whose longest sequence you set under *at capture*,
     and the batch of now, built over it. Nobody clears a buffer. Where this build wrote nothing, the cells of the
@@ -664,8 +666,58 @@ def _(layout, scenes, setting):
 
 
 @app.cell(hide_code=True)
-def _(command, marks, values):
-    page.remember(values)
+def _(settings):
+    ranks = page.menu("Ranks", FIELDS["ranks"].options, settings.values["ranks"])
+    turn = page.menu("Entries a turn", FIELDS["turn"].options, settings.values["turn"])
+    page.stack(
+        mo.md("""
+    ## Over several GPUs
+
+    Under **decode context parallel** the KV cache of a request is dealt to several GPUs, called ranks, in turns of one
+    or more entries. Each rank's decode row lists only the entries that it holds, one beside the other, so its row can
+    be narrower than the whole one. Put together, the rows of all ranks list each entry exactly once.
+    """),
+        mo.hstack([ranks, turn], justify="start"),
+    )
+    return ranks, turn
+
+
+@app.cell
+def _(ranks, setting, turn):
+    _shards = [Shard(_rank, ranks.value, turn.value) for _rank in range(ranks.value)]
+    _shown = min(24 * turn.value, setting.seq // COMPRESS_RATIO)
+    _marks = []
+    for _shard in _shards:
+        for _start in range(0, _shard.entries(_shown), turn.value):
+            _stop = min(_start + turn.value, _shard.entries(_shown))
+            _first, _last = _shard.entry(_start), _shard.entry(_stop - 1)
+            _label = f"{_first}" if _first == _last else f"{_first} – {_last}"
+            _told = {"kind": f"rank {_shard.rank}", "label": _label, "short": f"{_first}"}
+            _tip = f"entries {_label} · columns {_start} – {_stop - 1} of rank {_shard.rank}"
+            _marks.append({"lane": "whole row", "start": _first, "stop": _last + 1, "tip": _tip, **_told})
+            _marks.append({"lane": f"rank {_shard.rank}", "start": _start, "stop": _stop, "tip": _tip, **_told})
+    _picture = forms.bands(
+        pd.DataFrame(_marks, columns=["lane", "start", "stop", "tip", "kind", "label", "short"]),
+        lanes=["whole row", *(f"rank {_shard.rank}" for _shard in _shards)],
+        styles=theme.styled(f"rank {_shard.rank}" for _shard in _shards),
+        x_axis=forms.Axis("column of the row", domain=(0, max(_shown, 1))),
+        description=f"Which of {ranks.value} ranks lists which entry, in turns of {turn.value}",
+    )
+    _entries = min(setting.seq, setting.longest) // COMPRESS_RATIO
+    _sizes = (min(setting.seq, setting.longest), COMPRESS_RATIO, setting.model_len)
+    _whole, _narrow = (shard_width(*_sizes, _of, policy=setting.policy) for _of in (Shard(), _shards[0]))
+    _counts = [_shard.entries(_entries) for _shard in _shards]
+    _say = (
+        f"Drawn are the first {_shown:,} of {_entries:,} entries. The ranks list {', '.join(map(str, _counts))} of "
+        f"them, {sum(_counts):,} together; a rank's row is {_narrow:,} columns wide, the whole row {_whole:,}."
+    )
+    page.stack(_picture if _marks else mo.md("A sequence under 128 tokens has no entries."), page.sentence(_say))
+    return
+
+
+@app.cell(hide_code=True)
+def _(command, marks, ranks, turn, values):
+    page.remember(values | {"ranks": ranks.value, "turn": turn.value})
     _columns = ["layout", "buffer_row", "first", "last", "first_byte", "code", "row", "column", "first_value"]
     page.stack(
         mo.md("## Take it along"),

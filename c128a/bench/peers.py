@@ -105,7 +105,7 @@ def _lift(path: Path, name: str) -> Any:
 
 
 def _vllm(kernel: Any) -> Callable[[Chunk], Call]:
-    """vLLM from 0.29 on: 256 programs a request, after a fill with -1."""
+    """vLLM from 0.28 on: 256 programs a request, after a fill with -1."""
 
     def prepare(chunk: Chunk) -> Call:
         width = chunk.rows.shape[1]

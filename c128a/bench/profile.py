@@ -6,7 +6,7 @@ The file is read as a stream, and nothing of it is kept. A launch belongs to the
 begins where the trace marks one (MARKS), in a trace without marks at each launch of the builder. A trace
 with neither is one step.
 
-What a kernel makes is told by its name. vLLM calls many kernels just `kernel`: the combine from 0.29 on, the builder
+What a kernel makes is told by its name. vLLM calls many kernels just `kernel`: the combine from 0.27 on, the builder
 from 0.30 on. There the Python function that launched it tells (FUNCTIONS), which the profiler records with its option
 with_stack, vLLM's default. Without, 256 programs a request tell a combine, and nothing tells a builder.
 """
@@ -32,7 +32,7 @@ MARKS = ("execute_", "ProfilerStep#")  # how the names of a step's marks begin: 
 LAYERS = (20, 31)  # C128A layers of V4-Flash and of V4-Pro
 KERNELS = {  # what a kernel of this name makes, and the engine and its releases
     "_build_c128a_topk_metadata_kernel": ("builder", "vLLM 0.26 to 0.29"),
-    "_combine_topk_swa_indices_kernel": ("combine", "vLLM 0.26 to 0.28, or SGLang"),
+    "_combine_topk_swa_indices_kernel": ("combine", "vLLM 0.26, its build for AMD, or SGLang"),
     "_build_flashinfer_mixed_sparse_indices_kernel": ("combine", "vLLM 0.26 to 0.29, FlashInfer"),
     "_init_compressed_attn_metadata_kernel": ("builder", "SGLang"),
     "_dsv4_decode_dense_compressed_indices_and_lens_kernel": ("builder", "TokenSpeed"),
@@ -46,7 +46,7 @@ KERNELS = {  # what a kernel of this name makes, and the engine and its releases
 UNNAMED, WORKERS = "kernel", 256  # vLLM's name for its kernels, and the programs a request of its combine
 FUNCTIONS = {  # what a kernel without a name of its own makes that this function launches
     "build_c128a_topk_metadata": ("builder", "vLLM 0.30 or later"),
-    "combine_topk_swa_indices": ("combine", "vLLM 0.29 or later"),
+    "combine_topk_swa_indices": ("combine", "vLLM 0.27 or later"),
     "build_flashinfer_mixed_sparse_indices": ("combine", "vLLM 0.30 or later, FlashInfer"),
 }
 CATEGORIES = {"kernel", "cuda_runtime", "cuda_driver", "python_function", "cpu_op", "user_annotation"}
