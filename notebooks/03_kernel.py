@@ -26,6 +26,7 @@ with app.setup:
     import numpy as np
     import pandas as pd
 
+    from c128a.bench import records
     from c128a.case import Case
     from c128a.layout import ITEMSIZE, LAYOUTS
     from c128a.show import forms, page, source, theme
@@ -595,6 +596,32 @@ def _(asked, case, kernel, lane_ui, lanes, run_button, runs):
     """)
     _output, *_note = _run() if runs else ({},)
     page.stack(_text, mo.hstack(_note, justify="start"), _beside(_output)) if runs else None
+    return
+
+
+@app.cell
+def _():
+    _prose = mo.md("""
+    ## On which GPUs would it run?
+
+    A compiler needs no GPU. Each variant that serving launches was compiled for Hopper (sm_90), two kinds of Blackwell
+    (sm_100, sm_120), MI300 (gfx942) and MI350 (gfx950). A program that needs more registers than a thread has spills
+    them to memory, and a thread that stores 4 cells at once needs a quarter of the stores. That a kernel compiles says
+    nothing about its time there: times were measured on an H200 alone.
+    """)
+    _found = pd.DataFrame(records.findings("compiled"))
+    if _found.empty:
+        _table, _say = mo.md("The record cannot be read."), "Nothing to show."
+    else:
+        _found["store"] = [f"{widths[0]} B" for widths in _found["store_bytes"]]
+        _found["is"] = _found["registers"].astype(str) + " registers, " + _found["store"]
+        _table = page.table(_found.pivot(index="variant", columns="arch", values="is").reset_index())
+        _spilled = int((_found["spilled_bytes"] > 0).sum())
+        _say = (
+            f"{len(_found)} compilations, {_spilled or 'none'} with spills, at most {_found['registers'].max()} registers "
+            f"a thread; the widest store of one thread is given beside them. Made by `python -m c128a.ptx --arch all`."
+        )
+    page.stack(_prose, _table, page.sentence(_say))
     return
 
 

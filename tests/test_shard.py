@@ -80,6 +80,14 @@ def test_a_padded_token_has_no_entries_on_any_rank():
         assert rows[1, :3].tolist() == [[10, 14, -1], [11, 15, -1]][rank]
 
 
+def test_a_row_narrower_than_the_share_ends_at_its_width():
+    buffers, table = (poisoned(2, 8), poisoned(1), poisoned(1, 8)), int32(*range(50)).view(1, 50)
+    asked = (int64(128 * 100 - 1), 128, 1, int32(0), table, 2, int64(0))
+    rows, lens, _ = build_c128a_topk_metadata(*asked, *buffers, 8, shard=Shard(0, 2))
+    assert (rows.tolist(), lens.tolist()) == ([[0, 2, 4, 6, 8, 10, 12, 14]], [8])
+    assert (buffers[0][1] == 12_345).all()
+
+
 def test_a_table_of_the_ranks_own_blocks_is_read_from_its_first_entry_on():
     table = int32(5, 7).view(1, 2)
     for rank, want in ((0, [10, 11, 14, 15]), (1, [10, 11, 14])):  # 7 entries, in turns of 2: 4 and 3
