@@ -615,11 +615,12 @@ def _():
     else:
         _found["store"] = [f"{widths[0]} B" for widths in _found["store_bytes"]]
         _found["is"] = _found["registers"].astype(str) + " registers, " + _found["store"]
-        _table = page.table(_found.pivot(index="variant", columns="arch", values="is").reset_index())
-        _spilled = int((_found["spilled_bytes"] > 0).sum())
+        _wide = _found.pivot(index="variant", columns="arch", values="is")[_found["arch"].unique()]
+        _table = page.table(_wide.reindex(_found["variant"].unique()).reset_index())
+        _most, _spilled = _found["registers"].max(), int((_found["spilled_bytes"] > 0).sum())
         _say = (
-            f"{len(_found)} compilations, {_spilled or 'none'} with spills, at most {_found['registers'].max()} registers "
-            f"a thread; the widest store of one thread is given beside them. Made by `python -m c128a.ptx --arch all`."
+            f"{len(_found)} compilations, {_spilled or 'none'} with spills, at most {_most} registers a thread; the widest "
+            f"store of one thread stands beside them. Made by `python -m c128a.ptx --arch all`."
         )
     page.stack(_prose, _table, page.sentence(_say))
     return
