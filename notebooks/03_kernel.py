@@ -619,8 +619,8 @@ def _():
         _table = page.table(_wide.reindex(_found["variant"].unique()).reset_index())
         _most, _spilled = _found["registers"].max(), int((_found["spilled_bytes"] > 0).sum())
         _say = (
-            f"{len(_found)} compilations, {_spilled or 'none'} with spills, at most {_most} registers a thread; the widest "
-            f"store of one thread stands beside them. Made by `python -m c128a.ptx --arch all`."
+            f"{len(_found)} compilations, {_spilled or 'none'} with spills, at most {_most} registers a thread; the "
+            f"widest store of one thread stands beside them. Made by `python -m c128a.ptx --arch all`."
         )
     page.stack(_prose, _table, page.sentence(_say))
     return
