@@ -76,6 +76,19 @@ def step_table() -> str:
     return "\n".join(lines)
 
 
+def ranks() -> str:
+    """What decode rows of one rank cost beside whole rows of as many columns, as a sentence."""
+    times = records.rows(record="h200-ranks").pivot_table("us", "cell", "variant")
+    ratios = times.div(times["tiled"], axis=0)
+    mean = {name: f"{geometric_mean(of):.2f} × (most {of.max():.2f} ×)" for name, of in ratios.items()}
+    return (
+        f"Decode rows of one rank of eight cost {mean['rank 1 of 8, own table']} the time of whole rows of as many "
+        f"columns, in {len(times)} cells, where the block table lists the rank's own blocks. With a table of all blocks "
+        f"they cost {mean['rank 1 of 8, turns of 64']} in turns of 64 entries and {mean['rank 1 of 8, turns of 2']} in "
+        "turns of 2, whose block numbers lie eight apart in the table (warm, overlapping)."
+    )
+
+
 def results() -> str:
     """The tables and what they come to."""
     host = records.rows(record="h200-host").set_index("variant")
@@ -101,6 +114,8 @@ same inputs.
 {step_table()}
 
 That is a prefill step of 8,192 tokens in a model of 31 C128A layers, as eager launches, after the L2 was emptied once.
+
+{ranks()}
 
 One call costs the host, checks and views included (in brackets: between which times the median of one more process \
 lies): a build of sizes seen before {costs["build_c128a_topk_metadata"]}, of new sizes \
