@@ -82,8 +82,8 @@ def ranks() -> str:
     ratios = times.div(times["tiled"], axis=0)
     mean = {name: f"{geometric_mean(of):.2f} × (most {of.max():.2f} ×)" for name, of in ratios.items()}
     return (
-        f"Decode rows of one rank of eight cost {mean['rank 1 of 8, own table']} the time of whole rows of as many "
-        f"columns, in {len(times)} cells, where the block table lists the rank's own blocks. With a table of all blocks "
+        f"Decode rows of one rank of eight cost {mean['rank 1 of 8, own table']} the time of whole rows of as "
+        f"many columns, in {len(times)} cells, where the block table lists the rank's own blocks. With a table of all blocks "
         f"they cost {mean['rank 1 of 8, turns of 64']} in turns of 64 entries and {mean['rank 1 of 8, turns of 2']} in "
         "turns of 2, whose block numbers lie eight apart in the table (warm, overlapping)."
     )
