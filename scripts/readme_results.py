@@ -83,8 +83,8 @@ def ranks() -> str:
     mean = {name: f"{geometric_mean(of):.2f} × (most {of.max():.2f} ×)" for name, of in ratios.items()}
     own, runs, pairs = (mean[f"rank 1 of 8, {form}"] for form in ("own table", "turns of 64", "turns of 2"))
     return (
-        f"Decode rows of one rank of eight cost {own} the time of whole rows of as many columns, in {len(times)} cells, "
-        f"where the block table lists the rank's own blocks. With a table of all blocks they cost {runs} in turns of 64 "
+        f"Decode rows of a rank of eight cost {own} the time of whole rows of as many columns, in {len(times)} cells, "
+        f"where the block table lists the rank's own blocks. With a table of all blocks, {runs} in turns of 64 "
         f"entries and {pairs} in turns of 2, whose block numbers lie eight apart in the table (warm, overlapping)."
     )
 
