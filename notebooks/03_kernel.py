@@ -591,8 +591,8 @@ def _(asked, case, kernel, lane_ui, lanes, run_button, runs):
     the same batch, into a buffer full of -99, and every cell is compared with a reference that shares no code with it.
     Without a GPU it runs in Triton's interpreter, whose values are true.
 
-    **Try:** set what is wrong with the batch to “a block number of -1” and follow lane 2 of decode row 1. The table is
-    read and says -1, so a pad is stored. With “a request outside the table” the mask keeps the load from happening.
+    **Try:** set what is wrong with the batch to “a block number of -1”: the page goes to the lane that meets it. The
+    table is read and says -1, so a pad is stored. With “a request outside the table” the mask keeps the load away.
     """)
     _output, *_note = _run() if runs else ({},)
     page.stack(_text, mo.hstack(_note, justify="start"), _beside(_output)) if runs else None

@@ -48,23 +48,20 @@ QUIET = """quiet => new Promise(done => {
     watch(document);
 })"""
 
-# All text, that of web components (marimo's callouts, say) and of charts included.
-TEXT = """() => {
-    const read = root => [...root.querySelectorAll('*')].flatMap(element => [
-        ...(element.shadowRoot ? read(element.shadowRoot) : []),
-        ...(element instanceof SVGTextElement ? [element.textContent] : [])]);
-    const inner = root => [...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? [
-        ...[...element.shadowRoot.children].map(child => child.innerText || ''), ...inner(element.shadowRoot)] : []);
-    return [document.body.innerText, ...inner(document), ...read(document)].join('\\n');
-}"""
-
-# Charts wider than a box they stand in, their column and the window included: pairs of right edges in pixels. Charts of
-# mo.ui.altair_chart lie in a shadow root, whose host is the next box.
-OVERFLOWS = """() => {
-    const charts = root => [...root.querySelectorAll('svg.marks'),
-        ...[...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? charts(element.shadowRoot) : [])];
+# Every element of a page, those of web components (marimo's controls, charts and callouts) included.
+ALL = """
+    const all = root => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e]);
+    const every = all(document);
+"""
+TEXT = """
+    const texts = e => e.shadowRoot ? [...e.shadowRoot.children].map(child => child.innerText || '')
+        : e instanceof SVGTextElement ? [e.textContent] : [];
+    return [document.body.innerText, ...every.flatMap(texts)].join('\\n');
+"""
+# Charts wider than a box they stand in, their column and the window included: pairs of right edges in pixels.
+OVERFLOWS = """
     const around = element => element.parentElement || element.getRootNode().host;
-    return charts(document).map(svg => {
+    return every.filter(e => e.matches('svg.marks')).map(svg => {
         let edge = window.innerWidth;
         for (let box = around(svg); box; box = around(box)) {
             const outer = box.getBoundingClientRect();
@@ -72,7 +69,7 @@ OVERFLOWS = """() => {
         }
         return [svg.getBoundingClientRect().right, edge].map(Math.round);
     }).filter(([inner, outer]) => inner > outer + 1);
-}"""
+"""
 
 
 class Sheet:
@@ -129,7 +126,11 @@ class Sheet:
     @property
     def text(self) -> str:
         """All that a reader can see, charts included."""
-        return self.page.evaluate(TEXT)
+        return self.ask(TEXT)
+
+    def ask(self, script: str, words: str = ""):
+        """What a script returns that may use `every` element of the page, and `words`."""
+        return self.page.evaluate("words => {" + ALL + script + "}", words)
 
     def says(self, text: str, within: float = 15) -> bool:
         """Whether the page shows this text, now or within so many seconds: a busy machine takes its time to answer."""
@@ -150,7 +151,7 @@ class Sheet:
 
     def cut_off(self) -> list[list[int]]:
         """Charts that reach beyond a box around them: right edge and the narrowest box's, in pixels."""
-        return self.page.evaluate(OVERFLOWS)
+        return self.ask(OVERFLOWS)
 
     def focus(self, label: str, role: str | None = None):
         """The control with this label, focused as the Tab key would; fails where a keyboard cannot reach it."""
@@ -214,18 +215,18 @@ def new_sheet(profile, workbook):
     assert [error for tab in tabs for error in tab.errors] == []
 
 
-@pytest.fixture(scope="session")
-def one_tab(profile, workbook):
-    """A tab for all tests that open a page: one that has shown a page opens the next in two thirds of the time."""
-    return Sheet(profile, workbook)
-
-
 def lent(tab: Sheet) -> Iterator[Sheet]:
     """A tab for the length of a test, which an error in it fails; a tab behind another is not drawn."""
     tab.page.bring_to_front()
     yield tab
     errors, tab.errors = tab.errors, []
     assert errors == []
+
+
+@pytest.fixture(scope="session")
+def one_tab(profile, workbook):
+    """A tab for all tests that open a page: one that has shown a page opens the next in two thirds of the time."""
+    return Sheet(profile, workbook)
 
 
 @pytest.fixture

@@ -11,18 +11,11 @@ pytestmark = pytest.mark.browser
 PAGE = "01_width"
 
 
-def test_the_lead_states_the_widths_of_the_pull_request(opened):
+def test_the_page_opens_with_the_widths_of_the_pull_request_and_names_where_nothing_is_gained(opened):
     assert opened.says("At 32,768 tokens a row needs 256 of 8,192 columns: 32 × fewer to write, and 8 trips become 1.")
-
-
-def test_the_region_that_gains_nothing_is_named(opened):
     assert opened.says("from 524,416 tokens: full width, nothing saved")
     assert opened.says("50% of all lengths up to 1,048,576 gain nothing")
-    assert opened.says("8,192 columns: nothing saved")
-
-
-def test_a_long_command_wraps(opened):
-    block = opened.page.locator(".c128a-command pre")
+    block = opened.page.locator(".c128a-command pre")  # a long command wraps
     assert block.evaluate("element => element.scrollWidth <= element.clientWidth")
 
 
@@ -103,19 +96,13 @@ def test_an_address_opens_its_state_and_a_link_carries_it_to_the_next_page(sheet
     assert link.startswith("?file=02_layout.py") and "seq=100000" in link and "policy=aligned" in link
 
 
-def test_nonsense_in_the_address_opens_the_default_with_a_note(sheet):
-    sheet.open(PAGE, seq="many", policy="wide")
-    assert sheet.says("At 32,768 tokens")
-    assert sheet.says("seq is many in the address; it must be a whole number from 0 to 1,048,576")
+def test_nonsense_in_the_address_is_noted_and_a_capacity_too_narrow_is_an_alarm_with_both_numbers(sheet):
+    sheet.open(PAGE, seq=1_048_576, model_len=980_224, policy="wide")
     assert sheet.says("policy is wide in the address; it must be one of fixed, pow2, aligned")
-
-
-def test_a_capacity_too_narrow_for_the_sequence_is_an_alarm_with_both_numbers(sheet):
-    sheet.open(PAGE, seq=1_048_576, model_len=980_224)
-    alarm = sheet.page.get_by_role("alert").first.inner_text()
-    assert "The capacity of 7,680 columns is too narrow for 1,048,576 tokens, which need 8,192" in alarm
-    bold = sheet.page.get_by_role("alert").first.locator("strong").first
-    assert bold.evaluate("element => getComputedStyle(element).color") == "rgb(255, 255, 255)"
+    alarm = sheet.page.get_by_role("alert").first
+    assert "capacity of 7,680 columns is too narrow for 1,048,576 tokens, which need 8,192" in alarm.inner_text()
+    colour = "element => getComputedStyle(element).color"
+    assert alarm.locator("strong").first.evaluate(colour) == "rgb(255, 255, 255)"
 
 
 def test_downloads_hold_the_table_that_is_shown(sheet):

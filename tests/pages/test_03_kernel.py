@@ -21,19 +21,18 @@ FIRST = "1,024 lanes write columns 0 to 255 of decode row 1: 170 ids, 86 pads, 7
 TILE = "512 lanes write columns 0 to 255 of decode row 2: 85 ids, 171 pads, 256 lanes idle"
 
 # Where a picture is drawn, in pixels of the window, by what a screen reader calls it.
-PLACE = """words => {
-    const all = root => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e]);
-    const found = all(document).find(e => e.matches('svg.marks, canvas.marks')
+PLACE = """
+    const found = every.find(e => e.matches('svg.marks, canvas.marks')
         && (e.closest('[aria-label]')?.getAttribute('aria-label') || e.parentElement?.ariaLabel || '').includes(words));
     found.scrollIntoView({block: 'center'});
     const {left, top, width, height} = found.getBoundingClientRect();
     return [left, top, width, height];
-}"""
+"""
 
 
 def point(sheet, words, x, y):
     """The pixel at a share of the width and of the height of a picture."""
-    left, top, width, height = sheet.page.evaluate(PLACE, words)
+    left, top, width, height = sheet.ask(PLACE, words)
     return left + x * width, top + y * height
 
 
@@ -111,13 +110,28 @@ def test_every_choice_is_reached_by_keyboard_and_changes_the_page(sheet):
         moves(sheet, label, "radio", "Space", parameter, said)
 
 
-def test_a_fault_is_written_out_and_a_preset_sets_the_batch(sheet):
-    sheet.open(PAGE, lane=3)
-    sheet.page.get_by_label("Wrong with the batch").select_option(label="a block number of -1")
-    assert sheet.holds("fault=hole")
-    assert sheet.says("table[1][1] = -1") and sheet.says("no block: -1")
+def test_a_fault_is_gone_to_and_a_preset_draws_the_batch_that_it_names(sheet):
+    sheet.open(PAGE, program=4, statement="n")
+    fault = sheet.page.get_by_label("Wrong with the batch")
+    for label, at, said in [
+        ("a block number of -1", "program=1&trip=0&lane=2&statement=block", "table[1][1] = -1"),
+        ("a padded token (slot -1)", "program=1&trip=0&lane=0&statement=lens", "slot -1 < 0, a padded token: 0"),
+        ("a table that ends early", "lane=64&statement=live", "entry 32 is outside the table of 32 columns"),
+    ]:
+        fault.select_option(label=label)
+        assert sheet.holds(at) and sheet.says(said), label
+    fault.select_option(label="nothing")
     sheet.page.get_by_label("Preset").select_option(label="The test of PR #50004")
-    assert sheet.holds("model_len=32768") and sheet.soon(lambda: "columns 0 to 127" in sheet.lead)
+    assert sheet.holds("model_len=32768") and sheet.soon(
+        lambda: "columns 0 to 127 of prefill row 0: 4 ids" in sheet.lead
+    )
+    sheet.focus("Program, 0 to 1", role="slider")
+    sheet.press("ArrowLeft")
+    assert sheet.says("\n768\n") and sheet.says("\n769\n") and sheet.says("All 257 cells equal the reference")
+    box = sheet.focus("Your own batch", role="textbox")
+    box.fill("positions 255; width 9; capacity 8")
+    sheet.press("Enter")
+    assert sheet.says("given_width is 9; it must be between 1 and capacity, 8. Shown: none.")
 
 
 def test_a_click_goes_to_a_piece_of_either_map_and_to_a_lane_and_back_again(sheet):

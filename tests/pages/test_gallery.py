@@ -15,16 +15,14 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 # What a screen reader or a narrow window would miss: pictures and radio buttons without a name, sliders over steps that
 # tell the step, headings that leave out a level, and what reaches over the side of the window.
-MISSED = """() => {
-    const all = root => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e]);
-    const every = all(document), of = selector => every.filter(e => e.matches(selector));
-    const named = (e, name) => e.getAttribute('aria-label') !== name && e.getAttribute('aria-label');
+MISSED = """
+    const of = selector => every.filter(e => e.matches(selector)), app = document.getElementById('App');
+    const unnamed = name => e => [null, '', name].includes(e.getAttribute('aria-label'));
     const stepped = e => JSON.parse(e.getRootNode().host?.dataset.steps ?? '[]').length;
     const levels = of('h1, h2, h3, h4').map(e => Number(e.tagName[1]));
-    const app = document.getElementById('App');
     return [
-        ...of('[role=graphics-document]').filter(e => !named(e, 'Vega visualization')),
-        ...of('[role=radiogroup]').filter(e => !named(e, 'Radio Group')),
+        ...of('[role=graphics-document]').filter(unnamed('Vega visualization')),
+        ...of('[role=radiogroup]').filter(unnamed('Radio Group')),
         ...of('[role=slider]').filter(e => stepped(e) && !e.getAttribute('aria-valuetext')),
         ...of("[aria-label*='<']"),
     ].map(e => e.outerHTML.slice(0, 200)).concat(
@@ -32,7 +30,7 @@ MISSED = """() => {
         of('main, [role=main]').length === 1 ? [] : ['main'],
         app.scrollWidth > app.clientWidth ? [`${app.scrollWidth} pixels`] : [],
     );
-}"""
+"""
 CONNECT = """address => new Promise(done => {
     const socket = new WebSocket(address);
     socket.onopen = () => { socket.close(); done("open"); };
@@ -62,7 +60,7 @@ def test_a_page_opens_without_an_error_and_shows_and_names_everything_in_every_l
     for look in sheet.every_look(notebook.stem, first_dark=at % 2 == 1):
         assert sheet.cut_off() == [], look
     sheet.look(dark=False, width=390)
-    assert sheet.settle().soon(lambda: sheet.page.evaluate(MISSED) == [], 3), sheet.page.evaluate(MISSED)
+    assert sheet.settle().soon(lambda: sheet.ask(MISSED) == [], 3), sheet.ask(MISSED)
     sheet.page.remove_listener("console", note)
     assert not [text for text in logged if "[Vega view] created" in text]  # see notebooks/head.html
 
