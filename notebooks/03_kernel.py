@@ -160,6 +160,8 @@ def true_output(case, kernel):
 def _():
     settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
     _opened = settings.values
+    if _opened["own"] and not page.address().keys() & {"program", "lane"}:
+        _opened |= {"program": 0, "lane": 0}  # the first id of a typed batch
     _case, _wrong = batch(**_opened)
     settings.problems += _wrong
     for _name, _count in counts(_case, _opened["kernel"]).items():
@@ -203,8 +205,13 @@ def _(get_slid, settings):
 
 
 @app.cell
-def _(get_preset, settings):
-    preset = page.preset_menu(get_preset(), settings.choose)
+def _(get_preset, jump, settings):
+    def _choose(name):
+        settings.choose(name)
+        if settings.values["own"]:  # its first id is what such a preset is about
+            jump(program=0, trip=0, lane=0)
+
+    preset = page.preset_menu(get_preset(), _choose)
     return (preset,)
 
 
