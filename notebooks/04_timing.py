@@ -729,7 +729,7 @@ def _(get_trace):
     for _column in _shown.columns[4:]:
         _form = "{:.1%}" if _column == "share" else "{:,.1f}" if "µs" in _column else "{:,.0f}"
         _shown[_column] = _shown[_column].map(_form.format, na_action="ignore").fillna("–")
-    _what = "**The example**: 31 layers on an H200, recorded by `scripts/example_trace.py` under the names of vLLM 0.27"
+    _what = "**The example**: 31 layers on an H200, recorded by `scripts/example_trace.py` under the names of vLLM 0.26"
     _what = f"**{page.user_text(_name)}**" if _name else _what
     _told = f"{profile.summary(_found)} Shown: {_shown['step'].nunique()} of {_found['step'].max()} steps."
     _numbers = page.table(_shown, right=_shown.columns[4:])

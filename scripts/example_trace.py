@@ -1,4 +1,4 @@
-"""Record the example trace of data/ on an NVIDIA GPU: three prefill steps of 31 layers, as vLLM 0.27 launches them.
+"""Record the example trace of data/ on an NVIDIA GPU: three prefill steps of 31 layers, as vLLM 0.26 launches them.
 
     python scripts/example_trace.py data/h200-trace.json.gz
 
