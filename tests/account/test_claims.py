@@ -91,6 +91,7 @@ KNOWN_FACTS = [
         [2, 2455.2, 1841.73],
     ),
     ("long", lambda facts: [facts["full_from"], *facts["rows"]["us"]], [524_416, 62.1, 61.9, 210.6, 210.6]),
+    ("long", lambda facts: facts["change"], 0.2 / 62.1),
     (  # the worst of 14 cells: 1,024 decode rows at a million tokens
         "regression",
         lambda facts: facts["rows"].nlargest(1, "ratio")[["decode", "max_seq_len", "ratio"]].values[0].tolist(),
