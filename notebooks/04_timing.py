@@ -652,38 +652,44 @@ def _(get_status):
 
 @app.cell
 def _(get_live, packed):
-    mo.stop(not get_live())
-    _every = told(pd.DataFrame(get_live()))
-    _last = _every.iloc[-1]
-    _mine = _every[(_every["batch"] == _last.batch) & (_every["layout"] == "packed")]
-    _points = _mine[_mine["bytes"] > 0].assign(tip="live · " + _mine["tip"], label="")
-    _points.loc[_points["drawn"].idxmax(), "label"] = f"live · {_last.gpu}"
-    _recorded = packed[(packed["batch"] == _last.batch) & (packed["cache"] == "warm")]
-    _looks = LOOKS | {name: ON_CPU[name] for name in ON_CPU if name in set(_points["name"])}
-    _drawn = _recorded[_recorded["name"].isin(LOOKS)].sort_values("max_seq_len")
-    _picture = by_bytes(_drawn, live=_points[_points["name"].isin(_looks)], styles=_looks)
-    # The narrowest rows: where the width matters most.
-    _narrowest = _mine[_mine["max_seq_len"] == _mine["max_seq_len"].min()].set_index("variant")
-    _said = f"live · {page.user_text(_last.gpu)}, {TITLES[_last.batch]} at {_mine['max_seq_len'].min():,} tokens: "
-    if "tiled" in _narrowest.index:
-        _both = _mine.merge(_recorded, on=["max_seq_len", "variant"], suffixes=("", "_recorded"))
-        _inside = _both["us"].between(_both["expect_low_recorded"], _both["expect_high_recorded"])
-        _said += f"the tiles take {_narrowest.loc['tiled'].time} µs. {_inside.sum()} of {len(_both)} live times lie "
-        _said += "where the record expects those of a new process."
-    elif {"reference_fixed", "reference_adaptive"} <= set(_narrowest.index):
-        _wide, _one = (_narrowest.loc[f"reference_{width}"] for width in ("fixed", "adaptive"))
-        _said += f"{_wide.us / 1000:,.3g} ms at the fixed width, {_one.us / 1000:,.3g} ms at {_one.width:,} "
-        _said += f"columns, {times(_wide, _one)} × less. A CPU pays for columns too; a kernel's time it is not."
-    else:
-        _said += "not all of its times are there."
-    if (_narrowest["p80"] > 1.5 * _narrowest["p20"]).any():
-        _said += " The spread is wide: something else kept this machine busy."
-    _table = pd.DataFrame({"live": _every["name"], "rows": _every["batch"].map(TITLES)})
-    _table["tokens"], _table["rows lie"] = _every["max_seq_len"], _every["layout"]
-    _table["width"], _table["bytes"] = _every["width"], _every["bytes"].map(human_bytes)
-    _table["µs"], _table["p20–p80"] = _every["time"], _every["spread"]
-    _heading = mo.md("**Live rows of this session**")
-    page.stack(_picture, say(_said), _heading, page.table(_table, right=("bytes", "µs", "p20–p80"), tall="36rem"))
+    _shown = None
+    if get_live():
+        _every = told(pd.DataFrame(get_live()))
+        _last = _every.iloc[-1]
+        _mine = _every[(_every["batch"] == _last.batch) & (_every["layout"] == "packed")]
+        _points = _mine[_mine["bytes"] > 0].assign(tip="live · " + _mine["tip"], label="")
+        _points.loc[_points["drawn"].idxmax(), "label"] = f"live · {_last.gpu}"
+        _recorded = packed[(packed["batch"] == _last.batch) & (packed["cache"] == "warm")]
+        _looks = LOOKS | {name: ON_CPU[name] for name in ON_CPU if name in set(_points["name"])}
+        _drawn = _recorded[_recorded["name"].isin(LOOKS)].sort_values("max_seq_len")
+        _picture = by_bytes(_drawn, live=_points[_points["name"].isin(_looks)], styles=_looks)
+        # The narrowest rows: where the width matters most.
+        _narrowest = _mine[_mine["max_seq_len"] == _mine["max_seq_len"].min()].set_index("variant")
+        _said = f"live · {page.user_text(_last.gpu)}, {TITLES[_last.batch]} at {_mine['max_seq_len'].min():,} tokens: "
+        if "tiled" in _narrowest.index:
+            _both = _mine.merge(_recorded, on=["max_seq_len", "variant"], suffixes=("", "_recorded"))
+            _inside = _both["us"].between(_both["expect_low_recorded"], _both["expect_high_recorded"])
+            _said += (
+                f"the tiles take {_narrowest.loc['tiled'].time} µs. {_inside.sum()} of {len(_both)} live times lie "
+            )
+            _said += "where the record expects those of a new process."
+        elif {"reference_fixed", "reference_adaptive"} <= set(_narrowest.index):
+            _wide, _one = (_narrowest.loc[f"reference_{width}"] for width in ("fixed", "adaptive"))
+            _said += f"{_wide.us / 1000:,.3g} ms at the fixed width, {_one.us / 1000:,.3g} ms at {_one.width:,} "
+            _said += f"columns, {times(_wide, _one)} × less. A CPU pays for columns too; a kernel's time it is not."
+        else:
+            _said += "not all of its times are there."
+        if (_narrowest["p80"] > 1.5 * _narrowest["p20"]).any():
+            _said += " The spread is wide: something else kept this machine busy."
+        _table = pd.DataFrame({"live": _every["name"], "rows": _every["batch"].map(TITLES)})
+        _table["tokens"], _table["rows lie"] = _every["max_seq_len"], _every["layout"]
+        _table["width"], _table["bytes"] = _every["width"], _every["bytes"].map(human_bytes)
+        _table["µs"], _table["p20–p80"] = _every["time"], _every["spread"]
+        _heading = mo.md("**Live rows of this session**")
+        _shown = page.stack(
+            _picture, say(_said), _heading, page.table(_table, right=("bytes", "µs", "p20–p80"), tall="36rem")
+        )
+    _shown
     return
 
 
