@@ -99,3 +99,14 @@ def test_without_a_gpu_and_without_the_interpreter_a_call_says_what_is_missing(m
     with pytest.raises(RuntimeError, match=r"TRITON_INTERPRET=0 .* no NVIDIA GPU"):
         combine.combine_from_rows(buffers[2], int32(0, 1), int32(301), int32(128), 512, 2, *out)
     assert all((each == POISON).all() for each in (*buffers, *out))
+
+
+def test_a_batch_of_the_host_is_sent_again_after_one_whose_boundaries_lay_on_the_device():
+    made = builder(num_speculative_tokens=1)
+    for queries, on_device in (((1, 1, 1), False), ((2, 1), True), ((1, 1, 1), False)):
+        case = Case(queries, (700,) * len(queries), len(queries))
+        more = {"num_decode_tokens": 3} if on_device else {}
+        got = step(made, case, int32(*case.query_start_loc) if on_device else case.query_start_loc, **more)
+        batch = batch_of(case)
+        want = reference.decode_rows(batch.positions, 128, batch.token_to_req_indices, batch.block_table, 2, got.width)
+        assert torch.equal(got.global_decode_topk_indices[:, 0], want), queries

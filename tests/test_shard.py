@@ -116,6 +116,8 @@ def test_a_rank_builds_the_columns_of_its_share_and_whole_rows_beside_prefill():
     want = reference.decode_rows(batch.positions, 128, batch.token_to_req_indices, batch.block_table, 2, 16)
     assert got.decode_topk_lens.tolist() == [2]
     assert got.global_decode_topk_indices[0, 0, :3].tolist() == [int(want[0, 1]), int(want[0, 9]), -1]
+    got = sharded().build(batch.positions, batch.query_start_loc, 524_416, batch.block_table, batch.slot_mapping)
+    assert got.global_decode_topk_indices.shape == (1, 1, 1024)
     mixed = batch_of(Case.mixed(1, 2, 524_416))
     got = sharded().build(mixed.positions, mixed.query_start_loc, 524_416, mixed.block_table, mixed.slot_mapping)
     assert got.global_decode_topk_indices.shape == (1, 1, 8192)
