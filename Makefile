@@ -25,9 +25,10 @@ $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@ $(VENV)/workbook.stamp $(VENV)/site.stamp
 
 # HEADLESS=1 opens no browser. The token, which is in the address that opens, keeps the pages of others out: marimo lets
-# a page from anywhere connect to its socket.
+# a page from anywhere connect to its socket. A session ends ten seconds after its page was closed, not after marimo's
+# two minutes: each takes 1 to 10 MB until then, and the allocator keeps the most there was (scripts/sessions_check.py).
 workbook: $(VENV)/workbook.stamp
-	$(MARIMO) run notebooks --host 127.0.0.1 --port $(PORT) --token $(if $(HEADLESS),--headless)
+	$(MARIMO) run notebooks --host 127.0.0.1 --port $(PORT) --token --session-ttl 10 $(if $(HEADLESS),--headless)
 
 test: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
+SESSION_TTL = 10  # seconds from the end of a page's connection to the end of its session, as in the Makefile
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def served(**environment: str) -> Iterator[tuple[str, int]]:
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "marimo", "--log-level", "ERROR", "run", "notebooks", "--headless", "--no-token"]
-    command += ["--host", "127.0.0.1", "--port", str(port)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--session-ttl", str(SESSION_TTL)]
     server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
     try:
         for _ in range(300):

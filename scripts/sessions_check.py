@@ -1,0 +1,61 @@
+"""What the workbook's server keeps of readers who have left: `python scripts/sessions_check.py --sessions 300`.
+
+Opens the pages in turn, one session after another, waits until all cells have run, and leaves. Prints resident memory
+and threads of the server before, at the most, and when all sessions have ended. Speaks to the server as a page does,
+without a browser; needs Linux.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+import time
+import uuid
+from pathlib import Path
+from urllib.parse import urlencode
+
+from websockets.sync.client import connect
+from workbook import SESSION_TTL, served
+
+from c128a.show.page import PAGES
+
+
+def used(server: int) -> tuple[int, int]:
+    """Resident memory in MB and threads of a process."""
+    lines = Path(f"/proc/{server}/status").read_text().splitlines()
+    status = dict(line.split(":", 1) for line in lines)
+    return int(status["VmRSS"].split()[0]) * 1024 // 10**6, int(status["Threads"])
+
+
+def visit(address: str, page: str) -> None:
+    """Open a page, wait until all its cells have run, and leave."""
+    query = urlencode({"session_id": f"s_{uuid.uuid4().hex[:6]}", "file": f"{page}.py"})
+    with connect(f"{address.replace('http', 'ws')}/ws?{query}", max_size=None) as socket:
+        while json.loads(socket.recv(timeout=120))["op"] != "completed-run":
+            pass
+
+
+def main() -> int:
+    """Print a line for every tenth of the sessions; 1 where more is kept than the limit."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sessions", type=int, default=300, help="how many, one after another (default 300)")
+    parser.add_argument("--limit", type=int, default=600, help="MB that may be kept afterwards (default 600)")
+    options = parser.parse_args()
+    with served() as (address, server):
+        print("before: {} MB, {} threads".format(*used(server)), flush=True)
+        most, began = used(server), time.monotonic()
+        for number, page in enumerate(itertools.islice(itertools.cycle(PAGES), options.sessions), start=1):
+            visit(address, page)
+            now = used(server)
+            most = max(most[0], now[0]), max(most[1], now[1])
+            if number % max(options.sessions // 10, 1) == 0:
+                passed = time.monotonic() - began
+                print(f"{number} sessions, {passed:.0f} s: {now[0]} MB, {now[1]} threads", flush=True)
+        time.sleep(SESSION_TTL + 5)
+        kept, threads = used(server)
+        print(f"most: {most[0]} MB, {most[1]} threads; after all have ended: {kept} MB, {threads} threads")
+    return int(kept > options.limit)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
