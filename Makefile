@@ -26,7 +26,9 @@ $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 
 # HEADLESS=1 opens no browser. The token, which is in the address that opens, keeps the pages of others out: marimo lets
 # a page from anywhere connect to its socket. A session ends ten seconds after its page was closed, not after marimo's
-# two minutes: each takes 1 to 10 MB until then, and the allocator keeps the most there was (scripts/sessions_check.py).
+# two minutes: each takes 1 to 10 MB until then. One arena for the threads of all sessions keeps fewer holes between them.
+# scripts/sessions_check.py measures both.
+workbook: export MALLOC_ARENA_MAX = 1
 workbook: $(VENV)/workbook.stamp
 	$(MARIMO) run notebooks --host 127.0.0.1 --port $(PORT) --token --session-ttl 10 $(if $(HEADLESS),--headless)
 

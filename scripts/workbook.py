@@ -30,7 +30,8 @@ def served(**environment: str) -> Iterator[tuple[str, int]]:
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "marimo", "--log-level", "ERROR", "run", "notebooks", "--headless", "--no-token"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--session-ttl", str(SESSION_TTL)]
-    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "1", **environment}
+    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
         for _ in range(300):
             if server.poll() is not None:

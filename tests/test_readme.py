@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts.workbook import SESSION_TTL
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -28,3 +30,7 @@ def test_both_commands_of_the_readme_are_targets_of_the_makefile():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^    make (\w+)", README, re.M):
         assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_the_server_that_the_scripts_measure_ends_sessions_as_that_of_the_makefile_does():
+    assert f" --session-ttl {SESSION_TTL} " in (ROOT / "Makefile").read_text(encoding="utf-8")
