@@ -292,10 +292,16 @@ class _Drawing:
         """A layer of marks, at the columns x, x2, y and y2 of the rows unless the encoding has other places.
 
         Texts are those of the column label, and are read out; tips of other marks are hovered and read out, unless aria
-        is False. The dataset gets the columns that encodings, expressions and clicks name. No rows, no layer.
+        is False. The dataset gets the columns that encodings, expressions and clicks name. No rows or text, no layer.
         """
         if rows is None:
             return
+        if mark == "text":
+            written = rows["label"] != ""  # a screen reader would tell an empty text as a picture without a name
+            if not any(written):
+                return
+            if not all(written):
+                name, rows = f"{name}_texts", _where(written, rows)
         encoding = encoding or {}
         if not encoding.keys() & {"x", "y"}:
             channels = ("x", "x2", "y", "y2") if mark in ("rect", "rule") else ("x", "y")
@@ -319,9 +325,8 @@ class _Drawing:
     def write(self, name: str, rows: Columns, encoding: Spec | None = None, /, **look: Any) -> None:
         """Labels in INK with a rim of PAPER, so that they read across lines and surfaces."""
         rim = {"stroke": theme.PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": theme.PAPER, "aria": False}
-        if any(rows["label"]):
-            self.add(name, rows, "text", encoding, **rim, **look)
-            self.add(name, rows, "text", encoding, color=theme.INK, **look)
+        self.add(name, rows, "text", encoding, **rim, **look)
+        self.add(name, rows, "text", encoding, color=theme.INK, **look)
 
     def write_beside(self, name: str, rows: Columns, left: np.ndarray, gap: int, /, **look: Any) -> None:
         """Bold labels so many pixels right of their places, or left of them where `left` is true."""
@@ -480,8 +485,7 @@ def bands(
         rows["ink"] = np.array([look_of[kind].ink if kind in look_of else theme.INK for kind in rows["kind"]])
         if ordered:
             rows["ink"] = np.where(rows["order"] < 0.6 * most, "#FFFFFF", "#000000")
-        fitting = _where(rows["label"] != "", rows)
-        drawing.add("labels", fitting, "text", fontSize=11.5, tooltip=None, color=_INK_OF_ROW)
+        drawing.add("labels", rows, "text", fontSize=11.5, tooltip=None, color=_INK_OF_ROW)
     if outlines is not None:
         rows = put("outlines", outlines, "start stop kind", 0.02, 0.98, tag="")
         rows["outline"] = rows["kind"]
@@ -673,7 +677,7 @@ def bars(
         drawing.add("whiskers", middle, "rule", place, strokeWidth=3, color=theme.INK, opacity=0.7, aria=False)
     if stack:
         texts = _fitting((ends - starts) / (x.high - x.low) * (room - 150), given["label"])
-        labels = _where(texts != "", {**middle, "x": (starts + ends) / 2, "label": texts})
+        labels = {**middle, "x": (starts + ends) / 2, "label": texts}
         drawing.add("labels", labels, "text", fontSize=12.5, color=_INK_OF_ROW)
     elif "label" in rows:
         labels = {**middle, "x": np.fmax(ends, given.get("high", ends))}

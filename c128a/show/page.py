@@ -385,7 +385,8 @@ def table(frame: pd.DataFrame, *, marked: int | None = None, right: Sequence[str
         if at == marked:
             lines[-1][0] = f"▸ {lines[-1][0]}"
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return mo.md(text).style({"max-height": tall, "overflow": "auto"})
+    style = f"max-height:{tall};overflow:auto"
+    return mo.Html(f'<div class="c128a-table" role="group" aria-label="Table" style="{style}">{mo.md(text).text}</div>')
 
 
 # ------------------------------------------------------------------------------------------------------- controls

@@ -122,10 +122,16 @@ def test_a_label_stands_where_it_fits_and_the_short_one_where_only_that_fits():
         row = {"lane": ["a"], "start": [0], "stop": [stop], "kind": ["live"], "label": ["row 12345"], "short": ["12"]}
         axis = Axis(domain=(0, 100))
         picture = forms.bands(pd.DataFrame(row), description="x", styles=theme.LANES, room=100, x_axis=axis)
-        return [text["label"] for text in picture.spec["datasets"]["labels"]]
+        return [text["label"] for text in picture.spec["datasets"].get("labels", [])]
 
     # Seven pixels a character and six around them: 69 for the label, 20 for the short one.
     assert [drawn(stop) for stop in (69, 68, 20, 19)] == [["row 12345"], ["12"], ["12"], []]
+
+
+def test_a_mark_without_a_label_has_no_text():
+    rows = pd.DataFrame({"name": ["a", "b"], "value": [1, 2], "label": ["one", ""]})
+    data = forms.bars(rows, description="x").spec["datasets"]
+    assert len(data["bars"]) == 2 and [text["label"] for text in data["labels_texts"]] == ["one"]
 
 
 def test_the_height_of_a_band_says_its_state_as_well():
