@@ -400,11 +400,12 @@ def _(controls, preset, settings):
     values = settings.values | {"preset": preset.value}
     page.remember(values)
     _at = controls.elements
-    _panel = page.panel(
+    _panel = page.panel(  # with the note in it: one beside the panel would take the focus from a control
         [preset, _at["model"], _at["tokens"], _at["seq"]],
         [_at["policy"], _at["times"], _at["step_ms"]],
         [_at["tflops"], _at["tflops_low"], _at["tflops_high"]],
         [_at["prefill"], _at["prefill_low"], _at["prefill_high"]],
+        page.told(_wrong, preset.value),
     )
 
     def _span(name, unit):  # a range is widened to hold its value
@@ -413,7 +414,7 @@ def _(controls, preset, settings):
 
     times, _given = step.times_of(values["times"]), [values[name] for name in ("model", "tokens", "seq", "policy")]
     run = step.Run(*_given, CAPACITY, _span("tflops", 1000), _span("prefill", 100), values["step_ms"] * 1000.0 or None)
-    page.stack(_panel, page.told(_wrong, preset.value))
+    _panel
     return run, times, values
 
 

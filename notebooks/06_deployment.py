@@ -361,7 +361,7 @@ def _(found):
     """)
     _setup = found.setup
     # Without lens and request ids, which are thousands of times smaller.
-    _bytes = pd.DataFrame(found.buffers).query("columns > 1")
+    _bytes = pd.DataFrame(found.buffers).query("name in ['decode rows', 'prefill rows']")
     _bytes.columns = ["part", "rows", "columns", "this package", "released"]
     _bytes = _bytes.melt("part", ["this package", "released"], "name")
     _bytes["label"] = _bytes["value"].map(human_bytes)

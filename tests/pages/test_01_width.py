@@ -86,6 +86,9 @@ def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(she
         sheet.press(key)
         assert sheet.holds(parameter), label
         assert sheet.text != before, label
+    sheet.focus("Preset", role="combobox")
+    sheet.press("Tab")  # to the policy that is chosen, neither the first nor the last one's place
+    assert sheet.press("ArrowLeft").holds("policy=pow2")
 
 
 def test_an_address_opens_its_state_and_a_link_carries_it_to_the_next_page(sheet):

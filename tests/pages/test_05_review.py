@@ -109,7 +109,9 @@ def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(she
 
 def test_a_preset_sets_its_context_and_leaves_the_assumptions(sheet):
     sheet.open(PAGE, **OPENED, tflops=4000, model_len=40_000)
-    sheet.page.get_by_label("Preset").select_option(label="V4-Flash at 1M tokens")
+    preset = sheet.focus("Preset", role="combobox")
+    preset.select_option(label="V4-Flash at 1M tokens")
+    assert preset.evaluate("element => element.matches(':focus')")
     assert sheet.holds("seq=1048576") and sheet.holds("preset=flash_1m") and sheet.holds("model_len=1048576")
     assert "tflops=4000" in sheet.page.url and sheet.says("saves 0 µs") and sheet.says("nothing is saved")
 

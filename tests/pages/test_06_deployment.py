@@ -76,6 +76,8 @@ def test_an_address_opens_its_state_and_what_cannot_be_used_is_told(sheet):
     for said in ("release is 0.25.0", "seqs is many", "warm is 128;256", "block is 64", "incident 3"):
         assert said in sheet.text, said
     assert "narrower than the longest sequence" in sheet.page.get_by_role("alert").first.inner_text()
+    put(sheet, "Capacity", "1")  # a column is four bytes: 8,192 rows for decode and as many for prefill
+    assert sheet.says("The released builder holds 64 KiB")
 
 
 def test_a_pasted_line_sets_the_values_and_shows_no_secret(sheet):
