@@ -14,8 +14,8 @@ pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
-# What a screen reader or a narrow window would miss: pictures, marks, menus and radio buttons without a name, sliders over
-# steps that tell the step, tables that no key scrolls, headings that leave out a level, and what reaches over the side.
+# What a screen reader or a narrow window would miss: pictures, marks, menus and radio buttons without a name, sliders
+# that tell the step, tables that no key scrolls, headings that leave out a level, and what reaches over the side.
 MISSED = """
     const of = selector => every.filter(e => e.matches(selector)), app = document.getElementById('App');
     const unnamed = name => e => [null, '', name].includes(e.getAttribute('aria-label'));
