@@ -53,7 +53,7 @@ def run_tests() -> tuple[dict, list[dict]]:
 def read_past_a_table() -> None:
     """Build one row from a table of two blocks that the kernel takes for one of 64; needs a GPU."""
     inputs = Case.decode(1, 16_384).tensors("cuda")
-    table = inputs.block_table[:, :2].contiguous()
+    table = inputs.block_table[:, :2].clone()
     tensors = (inputs.positions, inputs.token_to_req_indices, table, inputs.slot_mapping)
     rows = torch.empty(2, 1, 128, dtype=torch.int32, device="cuda")
     buffers = (rows[0], torch.empty(1, dtype=torch.int32, device="cuda"), rows[1])
