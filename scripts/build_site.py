@@ -6,11 +6,9 @@
     notebooks/01_width.ipynb …  each page for Jupyter
     assets/, public/            marimo's front end; this package and the records for the pages in live/
 
-`marimo export` writes the pages. The front end, which a recorded page would take from a content network, is the one
-that marimo puts beside the pages in live/. All addresses are relative, and nothing but live/ asks for the network.
-
-The site is built beside the folder and takes its place when it is whole. Exit status: 0; 1 where a page fails; 2 where
-the folder holds something else than a site; 130 after Ctrl-C. All but 0 leave the folder as it was.
+All addresses are relative, and nothing but live/ asks for the network. The site is built beside the folder and takes
+its place when it is whole. Exit status: 0; 1 where a page fails; 2 where the folder holds something else than a site;
+130 after Ctrl-C. All but 0 leave the folder as it was.
 """
 
 from __future__ import annotations
@@ -72,11 +70,10 @@ def export(pages: Path, kind: str, page: str, to: Path, *options: str) -> None:
         raise SystemExit(f"page {page} was not exported as {kind}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
 
 
-def write(path: Path, html: str, *links: str, still: bool = False) -> None:
-    """Write a page under a bar of links; the controls of a still one are out of reach."""
-    head = BAR + STILL if still else BAR
-    bar = f'<nav id="site-bar" aria-label="Site">{" ".join(links)}</nav>'
-    html = html.replace("</head>", f"{head}</head>", 1).replace("<body>", f"<body>{bar}", 1)
+def write(path: Path, html: str, links: str, still: str = "") -> None:
+    """Write a page under a bar of links; `still` puts its controls out of reach."""
+    bar = f'<body><nav id="site-bar" aria-label="Site">{links}</nav>'
+    html = html.replace("</head>", f"{BAR}{still}</head>", 1).replace("<body>", bar, 1)
     path.parent.mkdir(exist_ok=True)
     path.write_text(html, encoding="utf-8")
 
@@ -84,11 +81,9 @@ def write(path: Path, html: str, *links: str, still: bool = False) -> None:
 def live(folder: Path, page: str, site: Path) -> None:
     """Write a page that computes in the browser, from the folder that it was exported to."""
     shutil.copytree(folder, site, dirs_exist_ok=True)  # the same front end each time, and a wheel of its own
-    html = (site / "index.html").read_text(encoding="utf-8")
-    html = PINNED.sub(r"\1", BESIDE.sub(r"\1../", html))
-    links = ['<a href="../index.html">All pages</a>', f'<a href="../{page}.html">Recorded page</a>']
-    links += ["Python comes from the network; until then see the recording."]
-    write(site / "live" / f"{page}.html", html, *links)
+    html = PINNED.sub(r"\1", BESIDE.sub(r"\1../", (site / "index.html").read_text(encoding="utf-8")))
+    links = f'<a href="../index.html">All pages</a> <a href="../{page}.html">Recorded page</a>'
+    write(site / "live" / f"{page}.html", html, f"{links} Python comes from the network; until then see the recording.")
 
 
 def recorded(source: Path, site: Path, cases: dict[str, str]) -> str:
@@ -96,14 +91,14 @@ def recorded(source: Path, site: Path, cases: dict[str, str]) -> str:
     page = source.stem
     forms = [f'<a href="live/{page}.html">live in the browser</a>'] if page in IN_BROWSER else []
     forms += [f'<a href="notebooks/{page}.ipynb" download>for Jupyter</a>']
+    links = [f'<a href="{file}">{title}</a>' for file, title in cases.items()]
+    every = f'<a href="index.html">All pages</a> Recorded: {" ".join(links)} Also: {" ".join(forms)}'
     for file in cases:
         html = FRONT_END.sub(".", (site / file).read_text(encoding="utf-8"))
-        links = [f'<a href="{other}">{title}</a>' for other, title in cases.items()]
-        links = [link.replace(f'"{file}"', f'"{file}" aria-current=page') for link in links]
-        write(site / file, html, '<a href="index.html">All pages</a>', "Recorded:", *links, "Also:", *forms, still=True)
+        write(site / file, html, every.replace(f'"{file}"', f'"{file}" aria-current=page'), STILL)
     text = source.read_text(encoding="utf-8")
     told = {field: escape(said) for field, said in re.findall(r'^# (title|description) = "(.+)"$', text, re.M)}
-    items = "".join(f'<li><a href="{file}">{title}</a></li>' for file, title in cases.items())
+    items = "".join(f"<li>{link}</li>" for link in links)
     return Template(CARD).substitute(told, file=f"{page}.html", cases=items, forms=" · ".join(forms))
 
 
@@ -134,11 +129,11 @@ def build(work: Path, presets: list[str]) -> Path:
 
 
 def refuse_a_foreign(folder: Path) -> None:
-    """Raise SystemExit, with status 2, where there is something that this script did not write."""
+    """End with status 2 where there is something that this script did not write."""
     empty = folder.is_dir() and not any(folder.iterdir())
     if folder.exists() and not empty and not (folder / MARKER).is_file():
         print(f"{folder} is left alone: it is there, and is no site of this workbook (no {MARKER})", file=sys.stderr)
-        raise SystemExit(2)
+        sys.exit(2)
 
 
 def main() -> int:

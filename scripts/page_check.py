@@ -1,16 +1,14 @@
 """How fast a page answers, and whether many changes wear it out: `python scripts/page_check.py [PAGE …]`.
 
-For each page: 30 key presses on its first slider and 30 clicks on marks of its pictures, each timed from the key or the
-click to the last change of a chart (median, and the slowest); then 200 random changes of random controls, which must
-leave no error, and whose memory is reported, the browser's after its garbage was collected and the server's. Needs
-Chromium; other work on the machine shows.
+For each page: 30 key presses on its first slider and 30 clicks on marks of its pictures, each timed to the last change
+of a chart; then 200 random changes of random controls, which must leave no error, with the memory of the browser (its
+garbage collected) and of the server. Needs Chromium; other work on the machine shows.
 """
 
 import argparse
 import random
 import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page
@@ -48,22 +46,8 @@ def settle(page: Page, quiet_ms: int = 300) -> None:
         page.wait_for_timeout(40)
 
 
-def latency(page: Page, what: str, act: Callable[[int], object]) -> str:
-    """The times from an act of the reader to the last change of a chart after it, in words; nothing where none is."""
-    times = []
-    for turn in range(TIMES):
-        act(turn)
-        page.wait_for_timeout(60)
-        settle(page)
-        times.append(page.evaluate("window.drawn - window.acted"))
-    times = [passed for passed in times if passed > 0]
-    if not times:
-        return ""
-    return f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {len(times)} {what}; "
-
-
-def latencies(page: Page, rng: random.Random) -> str:
-    """How fast keys on the first slider and clicks on marks of pictures are answered."""
+def answers(page: Page, rng: random.Random) -> str:
+    """In words, how long keys on the first slider and clicks on marks of pictures take to change a chart."""
     slider, marks = page.get_by_role("slider"), page.locator("marimo-vega svg g.mark-rect path")
 
     def key(turn: int) -> None:
@@ -73,8 +57,17 @@ def latencies(page: Page, rng: random.Random) -> str:
     def click(_: int) -> None:
         marks.nth(rng.randrange(marks.count())).click(force=True)
 
-    keys = latency(page, "keys", key) if slider.count() else ""
-    return keys + (latency(page, "clicks", click) if marks.count() else "")
+    said = ""
+    for what, target, act in (("keys", slider, key), ("clicks", marks, click)):
+        times = []
+        for turn in range(TIMES if target.count() else 0):
+            act(turn)
+            page.wait_for_timeout(60)
+            settle(page)
+            times.append(page.evaluate("window.drawn - window.acted"))
+        if times := [passed for passed in times if passed > 0]:
+            said += f"median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms of {len(times)} {what}; "
+    return said
 
 
 def change(page: Page, rng: random.Random) -> None:
@@ -110,9 +103,8 @@ def main() -> int:
             for _ in range(2):  # the second time the shadow roots are there
                 page.evaluate(WATCH)
                 settle(page, 1500)
-            rng = random.Random(0)
-            answers = latencies(page, rng)
-            heap, resident = [], []
+            rng, heap, resident = random.Random(0), [], []
+            said = answers(page, rng)
             for turn in range(options.changes + 1):
                 if turn % max(options.changes // 4, 1) == 0:
                     heap.append(f"{page.evaluate(HEAP_MIB):.0f}")
@@ -123,7 +115,7 @@ def main() -> int:
             alarms = len(errors) + page.locator("[data-testid=cell-error], .marimo-error").count()
             failed |= alarms > 0
             sizes = f"browser {' → '.join(heap)} MiB, server {' → '.join(resident)} MiB"
-            print(f"{name}: {answers}{options.changes} changes, {alarms} errors; {sizes}", *errors[:3], flush=True)
+            print(f"{name}: {said}{options.changes} changes, {alarms} errors; {sizes}", *errors[:3], flush=True)
             page.context.close()
     return int(failed)
 

@@ -34,29 +34,26 @@ def pip(*arguments: str, **environment: str) -> tuple[bool, str]:
 
 def resolve(python: str, requirements: list[str], pins: Path, **environment: str) -> tuple[bool, str]:
     """Whether there is a set for this version of Python, and what pip said; pins: a file of constraints."""
-    wanted = ["--python-version", python, "--constraint", str(pins), *requirements]
     options = ["--dry-run", "--ignore-installed", "--use-feature=fast-deps", "--only-binary=:all:", "--target=unused"]
-    return pip(*options, *wanted, **environment)
+    return pip(*options, "--python-version", python, "--constraint", str(pins), *requirements, **environment)
 
 
 def main() -> int:
     """Resolve the project with all its extras for each Python."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    requirements = [*project["dependencies"], *extras["site"], *extras["test"]]
+    requirements = sum(project["optional-dependencies"].values(), project["dependencies"])
     requirements.remove("c128a[site]")  # the project itself, which no index has
-    failed = False
     with tempfile.TemporaryDirectory() as newer:
         there, said = pip("--quiet", "--retries", "1", "--target", newer, PIP)
         if not there:
             print(f"nothing was resolved: no package index gives {PIP}\n{said}")
             return 0
-        for python in PYTHONS:
-            found, said = resolve(python, requirements, ROOT / "constraints.txt", PYTHONPATH=newer)
-            failed |= not found
-            told = ", ".join(re.findall(r"\b(?:torch|triton)-\S+", said)) if found else said
-            print(f"Python {python}: {told}", flush=True)
-    return int(failed)
+        pins, index = ROOT / "constraints.txt", {"PYTHONPATH": newer}
+        every = {python: resolve(python, requirements, pins, **index) for python in PYTHONS}
+    for python, (found, said) in every.items():
+        told = ", ".join(re.findall(r"\b(?:torch|triton)-\S+", said)) if found else said
+        print(f"Python {python}: {told}")
+    return int(not all(found for found, _ in every.values()))
 
 
 if __name__ == "__main__":

@@ -31,13 +31,6 @@ def settle(tab) -> None:
         tab.wait_for_timeout(QUIET_MS)
 
 
-def shoot(tab, path: Path, **clip: float) -> None:
-    """Take this part of the window."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=path, clip=clip)
-    print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
-
-
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images")
 with served() as (address, _), chromium() as browser:
     for name in PAGES:
@@ -46,12 +39,13 @@ with served() as (address, _), chromium() as browser:
         tab.wait_for_selector(".c128a-lead", timeout=60_000)
         settle(tab)
         end = max((top for top in tab.evaluate(HEADINGS) if LEAST < top < HEIGHT), default=HEIGHT)
-        shoot(tab, folder / f"{name}.png", x=0, y=TOP, width=WIDTH, height=int(end) - 12 - TOP)
+        clip = {"x": 0, "y": TOP, "width": WIDTH, "height": int(end) - 12 - TOP}
+        tab.screenshot(path=folder / f"{name}.png", clip=clip)
 
         tab.set_viewport_size({"width": CARD, "height": 4 * HEIGHT})
         settle(tab)
         boxes = [chart.bounding_box() for chart in tab.locator("svg.marks").all()]
         top = next(box["y"] for box in boxes if box["height"] >= SMALL) - 12
-        card = ROOT / "notebooks" / "__marimo__" / "assets" / name / "opengraph.png"
-        shoot(tab, card, x=55, y=top, width=CARD - 110, height=(CARD - 110) / RATIO)
+        clip = {"x": 55, "y": top, "width": CARD - 110, "height": (CARD - 110) / RATIO}
+        tab.screenshot(path=ROOT / "notebooks" / "__marimo__" / "assets" / name / "opengraph.png", clip=clip)
         tab.close()

@@ -1,13 +1,13 @@
 """What the workbook's server keeps of readers who have left: `python scripts/sessions_check.py --sessions 300`.
 
-Opens the pages in turn, one session after another, waits until all cells have run, and leaves. Prints resident memory
-and threads of the server before, at the most, and when all sessions have ended. Speaks to the server as a page does,
-without a browser; needs Linux.
+Opens the pages in turn, one session after another, waits until all cells have run, and leaves. Prints the resident
+memory and the threads of the server. Speaks to it as a page does, without a browser; needs Linux.
 """
 
 import argparse
 import itertools
 import json
+import re
 import sys
 import time
 import uuid
@@ -22,9 +22,9 @@ from c128a.show.page import PAGES
 
 def used(server: int) -> tuple[int, int]:
     """Resident memory in MB and threads of a process."""
-    lines = Path(f"/proc/{server}/status").read_text().splitlines()
-    status = dict(line.split(":", 1) for line in lines)
-    return int(status["VmRSS"].split()[0]) * 1024 // 10**6, int(status["Threads"])
+    status = Path(f"/proc/{server}/status").read_text()
+    resident_kib, threads = (int(re.findall(rf"^{name}:\s*(\d+)", status, re.M)[0]) for name in ("VmRSS", "Threads"))
+    return resident_kib * 1024 // 10**6, threads
 
 
 def visit(address: str, page: str) -> None:
@@ -43,18 +43,18 @@ def main() -> int:
     options = parser.parse_args()
     with served() as (address, server):
         print("before: {} MB, {} threads".format(*used(server)), flush=True)
-        most, began = used(server), time.monotonic()
+        seen, began = [], time.monotonic()
         for number, page in enumerate(itertools.islice(itertools.cycle(PAGES), options.sessions), start=1):
             visit(address, page)
-            now = used(server)
-            most = max(most[0], now[0]), max(most[1], now[1])
+            seen.append(used(server))
             if number % max(options.sessions // 10, 1) == 0:
                 passed = time.monotonic() - began
-                print(f"{number} sessions, {passed:.0f} s: {now[0]} MB, {now[1]} threads", flush=True)
+                print(f"{number} sessions, {passed:.0f} s: {{}} MB, {{}} threads".format(*seen[-1]), flush=True)
+        print("most: {} MB, {} threads".format(*map(max, zip(*seen, strict=True))), flush=True)
         time.sleep(SESSION_TTL + 5)
-        kept, threads = used(server)
-        print(f"most: {most[0]} MB, {most[1]} threads; after all have ended: {kept} MB, {threads} threads")
-    return int(kept > options.limit)
+        kept = used(server)
+        print("after all have ended: {} MB, {} threads".format(*kept))
+    return int(kept[0] > options.limit)
 
 
 if __name__ == "__main__":

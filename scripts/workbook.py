@@ -33,16 +33,15 @@ def served(**environment: str) -> Iterator[tuple[str, int]]:
     environment = {**os.environ, "MALLOC_ARENA_MAX": "1", **environment}
     server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
-        for _ in range(300):
-            if server.poll() is not None:
-                raise RuntimeError(f"marimo ended with status {server.returncode}")
+        end = time.monotonic() + 30
+        while True:
             try:
                 urllib.request.urlopen(address, timeout=5).close()
                 break
-            except OSError:
+            except OSError as error:
+                if server.poll() is not None or time.monotonic() > end:
+                    raise RuntimeError(f"marimo did not answer; its status is {server.returncode}") from error
                 time.sleep(0.1)
-        else:
-            raise RuntimeError("marimo did not answer within 30 s")
         yield address, server.pid
     finally:
         server.terminate()

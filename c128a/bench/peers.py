@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
+import runpy
 import tempfile
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,16 +55,14 @@ def find(folder: Path) -> dict[str, Peer]:
     found = {}
     for name, (path, function, prepare) in PEERS.items():
         if (folder / name).is_dir():
-            found[name] = Peer(_version(folder, name), prepare(_lift(folder / path, function)))
+            about = [file.read_text(encoding="utf-8") for file in folder.glob(f"{name}-*.dist-info/METADATA")]
+            if not about:
+                raise ValueError(f"{folder} holds no {name}-*.dist-info, which names the version")
+            (version, *_) = re.findall(r"^Version: (\S+)$", about[0], re.M)
+            found[name] = Peer(version, partial(prepare, _lift(folder / path, function)))
     if not found:
-        raise ValueError(f"--peers is {str(folder)!r}; it holds none of {', '.join(PEERS)}")
+        raise ValueError(f"{folder} holds none of {', '.join(PEERS)}")
     return found
-
-
-def _version(folder: Path, package: str) -> str:
-    for path in folder.glob(f"{package}-*.dist-info/METADATA"):
-        return re.findall(r"^Version: (\S+)$", path.read_text(encoding="utf-8"), re.M)[0]
-    raise ValueError(f"--peers is {str(folder)!r}; it holds no {package}-*.dist-info, which names the version")
 
 
 def _lift(path: Path, name: str) -> Any:
@@ -72,7 +70,7 @@ def _lift(path: Path, name: str) -> Any:
     try:
         body = ast.parse(path.read_text(encoding="utf-8")).body
     except OSError as error:
-        raise ValueError(f"--peers has no {path}: {error.strerror}") from None
+        raise ValueError(f"there is no {path}: {error.strerror}") from None
     owner, _, name = name.rpartition(".")
     body += [part for node in body if isinstance(node, ast.ClassDef) and node.name == owner for part in node.body]
     defined: dict[str, ast.stmt] = {}
@@ -83,7 +81,7 @@ def _lift(path: Path, name: str) -> Any:
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             defined[node.targets[0].id] = node
     if name not in defined:
-        raise ValueError(f"--peers: {path} has no {name}")
+        raise ValueError(f"{path} has no {name}")
     wanted, queue = set(), [name]
     while queue:
         each = queue.pop()
@@ -94,70 +92,54 @@ def _lift(path: Path, name: str) -> Any:
     lines += ["import triton", "import triton.language as tl"]
     lines += [ast.unparse(node) for each, node in defined.items() if each in wanted]
     with tempfile.TemporaryDirectory() as folder:  # Triton reads a kernel's source when it is decorated
-        file = Path(folder) / f"lifted_{name}.py"
+        file = Path(folder, f"{name}.py")
         file.write_text("\n\n".join(lines), encoding="utf-8")
-        spec = spec_from_file_location(file.stem, file)
-        assert spec is not None and spec.loader is not None
-        module = module_from_spec(spec)
-        sys.modules[file.stem] = module
-        spec.loader.exec_module(module)
-    return getattr(module, name)
+        return runpy.run_path(str(file), run_name=f"lifted_{name}")[name]
 
 
-def _vllm(kernel: Any) -> Callable[[Chunk], Call]:
+def _vllm(kernel: Any, chunk: Chunk) -> Call:
     """vLLM from 0.28 on: 256 programs a request, after a fill with -1."""
+    width, unread = chunk.rows.shape[1], chunk.rows  # unread: in place of the visible tokens of images
+    out, rows = (chunk.out, chunk.out.stride(0), chunk.lens), (chunk.rows, chunk.rows.stride(0))
+    lens = (chunk.query_start_loc, chunk.seq_lens, chunk.gather_lens, unread, unread)
+    sizes = (chunk.workspace_rows, chunk.compressed_rows)
+    constants = {"TOP_K": width, "COMPRESS_RATIO": chunk.compress_ratio, "WINDOW_SIZE": WINDOW, "IMAGE_WIDTH": 0}
+    constants |= {"PADDED_TOP_K": 1 << (width - 1).bit_length()}
 
-    def prepare(chunk: Chunk) -> Call:
-        width = chunk.rows.shape[1]
-        unread = chunk.rows  # in place of the visible tokens of images
-        tensors = (chunk.query_start_loc, chunk.seq_lens, chunk.gather_lens, unread, unread)
-        sizes = (chunk.workspace_rows, chunk.compressed_rows)
-        constants = {"TOP_K": width, "COMPRESS_RATIO": chunk.compress_ratio, "WINDOW_SIZE": WINDOW, "IMAGE_WIDTH": 0}
-        constants |= {"PADDED_TOP_K": 1 << (width - 1).bit_length()}
+    def call() -> tuple[torch.Tensor, torch.Tensor]:
+        chunk.out.fill_(-1)
+        kernel[(len(chunk.seq_lens), 256)](*out, *rows, *lens, *sizes, **constants)
+        return chunk.out, chunk.lens
 
-        def call() -> tuple[torch.Tensor, torch.Tensor]:
-            chunk.out.fill_(-1)
-            out, rows = (chunk.out, chunk.out.stride(0), chunk.lens), (chunk.rows, chunk.rows.stride(0))
-            kernel[(len(chunk.seq_lens), 256)](*out, *rows, *tensors, *sizes, **constants)
-            return chunk.out, chunk.lens
-
-        return call
-
-    return prepare
+    return call
 
 
-def _sglang(function: Any) -> Callable[[Chunk], Call]:
+def _sglang(function: Any, chunk: Chunk) -> Call:
     """SGLang 0.5.23: a base for each request, rows written whole."""
     function.__globals__["ceil_align"] = lambda value, multiple: -(-value // multiple) * multiple
-
-    def prepare(chunk: Chunk) -> Call:
-        lens = (chunk.query_start_loc, chunk.positions.int(), chunk.seq_lens, chunk.gather_lens, *chunk.bases)
-        sizes = (WINDOW, chunk.compress_ratio, chunk.rows.shape[1])
-        return lambda: function(chunk.rows, *lens, *sizes, chunk.out, chunk.lens)
-
-    return prepare
+    lens = (chunk.query_start_loc, chunk.positions.int(), chunk.seq_lens, chunk.gather_lens, *chunk.bases)
+    sizes = (WINDOW, chunk.compress_ratio, chunk.rows.shape[1])
+    return partial(function, chunk.rows, *lens, *sizes, chunk.out, chunk.lens)
 
 
-def _tokenspeed(function: Any) -> Callable[[Chunk], Call]:
+def _tokenspeed(function: Any, chunk: Chunk) -> Call:
     """TokenSpeed 0.1.4: one program for 128 columns, after a fill with -1, into tensors of its own."""
+    return partial(
+        function,
+        positions=chunk.positions,
+        token_to_req_indices=chunk.token_to_req_indices,
+        seq_lens=chunk.seq_lens,
+        gather_lens=chunk.gather_lens,
+        compressed_lens=chunk.seq_lens // chunk.compress_ratio,
+        window_size=WINDOW,
+        compress_ratio=chunk.compress_ratio,
+        workspace_width=chunk.workspace_rows,
+        compressed_base=chunk.compressed_rows,
+    )
 
-    def prepare(chunk: Chunk) -> Call:
-        tensors = {"positions": chunk.positions, "token_to_req_indices": chunk.token_to_req_indices}
-        tensors |= {"seq_lens": chunk.seq_lens, "gather_lens": chunk.gather_lens}
-        tensors |= {"compressed_lens": chunk.seq_lens // chunk.compress_ratio}
-        sizes = {"window_size": WINDOW, "compress_ratio": chunk.compress_ratio}
-        sizes |= {"workspace_width": chunk.workspace_rows, "compressed_base": chunk.compressed_rows}
-        return lambda: function(**tensors, **sizes)
 
-    return prepare
-
-
-PEERS = {
-    "vllm": (
-        "vllm/models/deepseek_v4/common/ops/cache_utils.py",
-        "CombineTopkSwaIndicesKernel.kernel",
-        _vllm,
-    ),
+PEERS = {  # by package: a file of it, the function there, and how a chunk becomes a call of it
+    "vllm": ("vllm/models/deepseek_v4/common/ops/cache_utils.py", "CombineTopkSwaIndicesKernel.kernel", _vllm),
     "sglang": (
         "sglang/kernels/ops/attention/dsv4/sparse_prefill_kernels.py",
         "combine_topk_swa_indices",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import reprlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -69,9 +70,6 @@ _OBJECTS = Field("a list of objects", lambda value: _list(value, _OBJECT.check))
 _NAME = Field("a text that is not empty", lambda value: isinstance(value, str) and value != "")
 _COUNT = Field("a whole number of at least 0", lambda value: _number(value, 0, int), 0)
 _TIME = Field("a number of at least 0", lambda value: _number(value, 0), math.nan)
-_TILE = Field("a list of rows, columns and warps", lambda value: _list(value, _COUNT.check) and len(value) == 3, ())
-_FLAG = Field("true or false", lambda value: isinstance(value, bool))
-_SAMPLES = Field("a list of lists of numbers", lambda value: _list(value, lambda own: _list(own, _number)), ())
 
 FIELDS: dict[str, Field] = {
     "sheet": _one_of("builder", "combine", "step", "host", "ranks", "tiles", "consumers"),  # consumers read index rows
@@ -85,19 +83,19 @@ FIELDS: dict[str, Field] = {
     "layout": _one_of(*LAYOUTS, missing=""),
     **dict.fromkeys(("width", "out_width", "trips"), _COUNT),  # columns built; of a combined row; trips of a row loop
     **dict.fromkeys(("layers", "launches"), _COUNT),  # of a whole step: layers that combine; kernels launched
-    "tile": _TILE,
+    "tile": Field("a list of rows, columns and warps", lambda own: _list(own, _COUNT.check) and len(own) == 3, ()),
     "bytes": _COUNT,  # that the kernel writes
     "scale": Field("a number of at least 1", lambda value: _number(value, 1), math.nan),  # all it moves, over that
     "cache": _one_of("warm", "cold", missing=""),  # L2
     "us": Field("a number over 0", lambda value: _number(value, 0) and value != 0),  # the median, in microseconds
     **dict.fromkeys(("p20", "p80"), _TIME),  # percentiles
     **dict.fromkeys(("low", "high"), _TIME),  # where the median of one more process lies with 99 % certainty
-    "samples": _SAMPLES,  # process by process
+    "samples": Field("a list of lists of numbers", lambda every: _list(every, lambda own: _list(own, _number)), ()),
 }
 COLUMNS = ("record", "source", "gpu", *FIELDS)
 HEAD = {  # of the provenance; the records of this repository have them all, another must name its card
     **dict.fromkeys(("gpu", "driver", "torch", "triton", "commit", "source_hash", "date", "command"), _NAME),
-    "dirty": _FLAG,
+    "dirty": Field("true or false", lambda value: isinstance(value, bool)),
     **dict.fromkeys(("processes", "repeats"), _COUNT),
 }
 
@@ -119,10 +117,7 @@ def rows(**wanted: Any) -> pd.DataFrame:
 
 
 def provenance(name: str) -> dict[str, Any]:
-    """Where, when and how a record was made.
-
-    Raises FileNotFoundError for a name that does not exist, ValueError for a record that cannot be read.
-    """
+    """Where, when and how a record was made; raises what is wrong with it, FileNotFoundError where there is none."""
     found = _all(folder())[0]
     record = found.get(name) or FileNotFoundError(f"name is {name!r}; the records are {', '.join(found)}")
     if isinstance(record, Exception):
@@ -131,7 +126,7 @@ def provenance(name: str) -> dict[str, Any]:
 
 
 def findings(name: str) -> list[dict[str, Any]]:
-    """What a record holds beside times, in the file's order; nothing where it cannot be read: see `problems`.
+    """What a record holds beside times, in the file's order; nothing where it cannot be read.
 
     >>> [row["compiled_variants"] for row in findings("elsewhere") if row["sheet"] == "variants"]
     [1, 3, 4, 5]
@@ -173,7 +168,7 @@ def _all(place: Path) -> tuple[dict[str, Record | Exception], pd.DataFrame]:
         except (OSError, ValueError):  # no such file, or the page that a server sends in its stead
             every = [ELSEWHERE]
     else:
-        every = [file.name.removesuffix(".json") for file in place.iterdir() if file.name.endswith(".json")]
+        every = [file.stem for file in place.glob("*.json")]
     found: dict[str, Record | Exception] = {}
     for name in sorted(every, key=lambda name: (name == ELSEWHERE, name)):
         try:
@@ -212,9 +207,9 @@ def parse(name: str, text: bytes | str) -> Record:
     where = f"record {name}"
     content = _checked(where, {"it": data}, "it", _OBJECT)
     head = _checked(where, content, "provenance", _OBJECT)
-    for name_of, field in HEAD.items():
-        if name_of in head or name_of == "gpu":
-            _checked(f"{where}, provenance", head, name_of, field)
+    for fact, field in HEAD.items():
+        if fact in {"gpu", *head}:
+            _checked(f"{where}, provenance", head, fact, field)
     rows, findings = (_checked(where, {part: []} | content, part, _OBJECTS) for part in ("rows", "findings"))
     if not rows and not findings:
         raise ValueError(f"{where}: rows and findings are empty; one of them must hold an object")
@@ -227,7 +222,7 @@ def _row(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a row, each checked, and what stands for those that are missing."""
     for name in row:
         if name not in FIELDS:
-            raise ValueError(f"{where}: {_shown(name)} is not a field; the fields are {', '.join(FIELDS)}")
+            raise ValueError(f"{where}: {reprlib.repr(name)} is not a field; the fields are {', '.join(FIELDS)}")
     full: dict[str, Any] = {}
     for name, field in FIELDS.items():
         needed = field.missing is None or (name in IN_A_CELL and row.get("kernel") not in WITHOUT_CELL)
@@ -240,14 +235,8 @@ def _checked(where: str, fields: Mapping[str, Any], name: str, field: Field) -> 
         raise ValueError(f"{where}: {name} is missing; it must be {field.must_be}")
     value = fields[name]
     if not field.check(value):
-        raise ValueError(f"{where}: {name} is {_shown(value)}; it must be {field.must_be}")
+        raise ValueError(f"{where}: {name} is {reprlib.repr(value)}; it must be {field.must_be}")  # it may be long
     return value
-
-
-def _shown(value: Any) -> str:
-    """A value as a message shows it: what a broken file holds may be long."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def as_text(
@@ -267,9 +256,8 @@ def as_text(
     parts = [f'"provenance": {json.dumps(provenance, indent=1, ensure_ascii=False)}']
     missing = {name: field.missing for name, field in FIELDS.items()}
     short = [{name: value for name, value in row.items() if value != missing.get(name)} for row in rows]
-    for name, lines in (("rows", short), ("findings", list(findings))):
-        if lines:
-            text = ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    for name, lines in (("rows", short), ("findings", findings)):
+        if text := ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines):
             parts.append(f'"{name}": [\n{text}\n]')
     return "{" + ",\n".join(parts) + "}\n"
 
@@ -278,9 +266,8 @@ def as_text(
 def whole_file(path: Path, *, reserve: int = 0) -> Iterator[IO[str]]:
     """A text file to write that takes the place of `path` when the block ends, and is gone when the block fails.
 
-    It is opened, and `reserve` bytes are set aside for it, before the block begins: a place that may not be written and
-    a full disk show at once, as an OSError, and what stood at `path` stays whole. A path that is no ordinary file, such
-    as /dev/stdout, is written as it is.
+    It is opened, with `reserve` bytes set aside, before the block begins: a place that may not be written and a full
+    disk raise OSError at once. A path that is no ordinary file, such as /dev/stdout, is written as it is.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():

@@ -21,6 +21,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -52,20 +53,20 @@ def measure(asked: Namespace) -> tuple[list[Measured], dict[str, str]]:
         take(cases.host(), timing.host_times, {})
         return found, clocks()
     others = peers.find(asked.peers) if asked.peers else {}
-    every = {"combine": combines.COMBINE_CELLS, "step": combines.STEP_CELLS, "ranks": cases.RANK_CELLS}
-    for case in asked.cell or every.get(asked.sheet, cases.CELLS):
+    compared = _function(asked.compare) if asked.compare else None
+    sheets: dict[str, tuple[list[Case], Callable[[Case], list[Timed]]]] = {
+        "builder": (cases.CELLS, partial(cases.builder, compare=compared)),
+        "tiles": (cases.CELLS, cases.tiles),
+        "ranks": (cases.RANK_CELLS, cases.ranks),
+        "combine": (combines.COMBINE_CELLS, partial(combines.combine, others=others)),
+        "step": (combines.STEP_CELLS, partial(combines.step, others=others)),
+    }
+    cells, make = sheets[asked.sheet]
+    for case in asked.cell or cells:
+        timed = make(case)
         if asked.sheet == "step":
-            timed = combines.step(case, others)
             take(timed, timing.host_times, {"batch": 1}, kernel="step host")
             timed = [each for each in timed if each.in_graph]
-        elif asked.sheet == "combine":
-            timed = combines.combine(case, others)
-        elif asked.sheet == "builder":
-            timed = cases.builder(case, _function(asked.compare) if asked.compare else None)
-        elif asked.sheet == "ranks":
-            timed = cases.ranks(case)
-        else:
-            timed = cases.tiles(case)
         take(timed, timing.warm_times, {"in_graph": [each.in_graph for each in timed]}, cache="warm")
         if cold := [each for each in timed if each.cold and not asked.no_cold]:
             take(cold, timing.cold_times, {}, cache="cold")
@@ -88,16 +89,17 @@ def pooled(runs: Sequence[Sequence[Measured]]) -> list[Row]:
     """One row a measurement from the runs of several processes, which measured the same in the same order."""
     rows = []
     for measured in zip(*runs, strict=True):
-        facts = measured[0][0]
-        if any(other != facts for other, _ in measured):
-            raise ValueError(f"the processes measured different things: {[other for other, _ in measured]}")
-        samples = [own for _, own in measured]
+        every, samples = zip(*measured, strict=True)
+        facts = every[0]
+        if any(other != facts for other in every):
+            raise ValueError(f"the processes measured different things: {every}")
         resolution = timing.RESOLUTION_US[facts.get("cache", "host")]
         rows.append(facts | timing.summary(samples) | timing.prediction(samples, resolution))
     return rows
 
 
 PAIRS = {"builder": ("row_loop_adaptive", "tiled"), "combine": ("from_rows_adaptive", "from_positions")}
+OPTIONS = {"cell": ("builder", "tiles", "combine"), "compare": ("builder",), "peers": ("combine", "step")}  # of sheets
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -107,19 +109,17 @@ def summary(rows: Sequence[Row]) -> str:
     sheet = found["sheet"].iloc[0]
     if sheet == "host":
         return found[["variant", "us", "one more process"]].to_string(index=False)
+    if sheet in ("step", "ranks"):
+        cell = ["cell", "layers", "kernel"] if sheet == "step" else "cell"
+        return found.pivot_table("us", cell, "variant", sort=False).to_string(float_format="{:.2f}".format)
     warm = found[found["cache"] == "warm"].drop_duplicates(["cell", "layout", "variant"])
-    if sheet == "step":
-        times = found.pivot_table("us", ["cell", "layers", "kernel"], "variant", sort=False)
-        return times.to_string(float_format="{:.1f}".format)
     if sheet == "tiles":
         return "\n".join(f"{cell:34} {_fastest(shapes)}" for cell, shapes in warm.groupby("cell", sort=False))
-    if sheet == "ranks":
-        return found.pivot_table("us", "cell", "variant", sort=False).to_string(float_format="{:.2f}".format)
-    base, new = PAIRS[sheet]
     of = {variant: times.set_index(["cell", "layout"]) for variant, times in warm.groupby("variant")}
+    base, new = PAIRS[sheet]
     table = of[new][["width"]].assign(**{base: of[base]["us"], new: of[new]["us"]})
     table["floor"] = of["fill"]["us"] * of[new]["scale"]
-    table = table.assign(**{"ratio": table[base] / table[new], "to floor": table[new] / table["floor"]})
+    table["ratio"], table["to floor"] = table[base] / table[new], table[new] / table["floor"]
     table["one more process"] = of[new]["one more process"]
     lines = [table.reset_index().to_string(index=False, float_format="{:.2f}".format)]
     for layout, ratios in table.groupby("layout", sort=False)["ratio"]:
@@ -130,10 +130,11 @@ def summary(rows: Sequence[Row]) -> str:
 
 def _fastest(shapes: pd.DataFrame) -> str:
     shapes = shapes[shapes["variant"] != "fill"].sort_values("us")
-    rows, width = shapes[["decode", "prefill"]].iloc[0].sum(), shapes["width"].iloc[0]
-    chosen = shapes["us"][shapes["tile"].map(tuple) == tile_shape(int(rows), int(width))].iloc[0]
+    first = shapes.iloc[0]
+    shape = tile_shape(int(first["decode"] + first["prefill"]), int(first["width"]))
+    chosen = shapes["us"][shapes["tile"].map(tuple) == shape].iloc[0]
     best = [f"{row['variant']} {row['us']:.2f} ({row['one more process']})" for _, row in shapes.head(3).iterrows()]
-    return f"{chosen:6.2f}, {chosen / shapes['us'].iloc[0]:.2f} × the fastest: {', '.join(best)}"
+    return f"{chosen:6.2f}, {chosen / first['us']:.2f} × the fastest: {', '.join(best)}"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -154,31 +155,25 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--processes is {asked.processes}; it must be between {least} and {most}: fewer show no spread")
     if asked.repeats < 3:
         parser.error(f"--repeats is {asked.repeats}; it must be at least 3")
-    if asked.cell and asked.sheet in ("host", "ranks", "step"):
-        parser.error(f"--cell is given; the sheet {asked.sheet} has cells of its own")
+    for option, sheets in OPTIONS.items():
+        if getattr(asked, option) and asked.sheet not in sheets:
+            parser.error(f"--{option} is given, and the sheet is {asked.sheet}; it is for {' and '.join(sheets)}")
     if asked.cell and asked.sheet == "combine":
         if any(case.num_decode_tokens for case in asked.cell):
             parser.error("--cell has decode rows; the combine has prefill tokens alone: 0,PREFILL,LENGTH")
         asked.cell = [combines.chunk(case.num_tokens, case.max_seq_len) for case in asked.cell]
-    if asked.compare:
-        if asked.sheet != "builder":
-            parser.error(f"--compare is {asked.compare!r}; only the sheet builder compares")
+    for option, use in (("compare", _function), ("peers", peers.find)):
+        given = getattr(asked, option)
         try:
-            _function(asked.compare)
-        except (ImportError, AttributeError, ValueError) as error:
-            parser.error(f"--compare is {asked.compare!r}; it must be MODULE:FUNCTION: {error}")
-    if asked.peers:
-        if asked.sheet not in ("combine", "step"):
-            parser.error(f"--peers is {str(asked.peers)!r}; only the sheets combine and step have peers")
-        try:
-            peers.find(asked.peers)
+            if given:
+                use(given)
         except ValueError as error:
-            parser.error(str(error))
+            parser.error(f"--{option} is '{given}': {error}")
     if backend.INTERPRET or not backend.HAS_GPU:
         print(f"{parser.prog} needs an NVIDIA GPU: interpreted kernels have no meaningful times", file=sys.stderr)
         return 1
     try:
-        _run(asked)
+        run(asked)
     except (KeyboardInterrupt, OSError, timing.GpuBusyError) as error:
         print(f"{parser.prog}: {str(error) or 'interrupted'}; nothing was written", file=sys.stderr)
         return 2
@@ -197,15 +192,18 @@ def _cell(text: str) -> Case:
 
 
 def _function(name: str) -> cases.Build:
-    """The function MODULE:FUNCTION; raises ImportError, AttributeError or ValueError where there is none."""
+    """The function MODULE:FUNCTION; raises ValueError where there is none."""
     module, _, function = name.partition(":")
-    found = getattr(import_module(module), function)
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"it must be MODULE:FUNCTION: {error}") from None
     if not callable(found):
-        raise ValueError(f"this is {type(found).__name__}")
+        raise ValueError(f"it must be MODULE:FUNCTION, and is {type(found).__name__}")
     return found
 
 
-def _run(asked: Namespace) -> None:
+def run(asked: Namespace) -> None:
     """Measure, print the table, write the record, whose file is opened first of all."""
     with records.whole_file(asked.out, reserve=RESERVED) if asked.out else nullcontext() as file:
         facts = provenance(" ".join(["python", "-m", "c128a.bench", *sys.argv[1:]]))

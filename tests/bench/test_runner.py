@@ -28,7 +28,7 @@ def test_without_a_gpu_nothing_is_timed(capsys):
         ("builder --repeats 2", "--repeats 2 3"),
         ("host --processes 2", "--processes 2 3 12"),
         ("host --processes 13", "--processes 13 3 12"),
-        ("host --compare json:loads", "--compare 'json:loads' builder"),
+        ("host --compare json:loads", "--compare host builder"),
         ("builder --compare nowhere.at.all:build", "--compare nowhere"),
         ("builder --compare json:nothing", "--compare nothing"),
         ("builder --compare json:__doc__", "--compare MODULE:FUNCTION"),
