@@ -38,26 +38,8 @@ with app.setup(hide_code=True):
 
 @app.cell(hide_code=True)
 def _():
-    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
-    return get_notes, get_preset, get_seq, get_slid, get_start, get_typed, settings
-
-
-@app.cell(hide_code=True)
-def _(get_typed, settings):
-    slider = page.token_slider(get_typed(), settings.slide)
-    return (slider,)
-
-
-@app.cell(hide_code=True)
-def _(get_slid, settings):
-    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
-    return (number,)
-
-
-@app.cell(hide_code=True)
-def _(get_preset, settings):
-    preset = page.preset_menu(get_preset(), settings.choose)
-    return (preset,)
+    settings, get_start, get_seq, get_notes = page.open_page(FIELDS)
+    return get_notes, get_seq, get_start, settings
 
 
 @app.cell(hide_code=True)
@@ -100,11 +82,11 @@ def _(controls, settings):
     curves["width"] = [active_topk_width(at.seq, ratio, capacity, policy=at.policy) for at in curves.itertuples()]
     curves["needed"] = curves["seq"] // ratio
     curves["pads"] = 1 - curves["needed"] / curves["width"]
-    return capacity, curves, given, model_len, policy, ratio, reach, steps, wrong
+    return capacity, curves, model_len, policy, ratio, reach, steps, wrong
 
 
 @app.cell(hide_code=True)
-def _(capacity, get_seq, given, policy, preset, ratio, rows_ui, settings):
+def _(capacity, get_seq, policy, ratio, rows_ui, settings):
     seq, rows = get_seq(), rows_ui.value
     needed = seq // ratio
     fits = needed <= capacity
@@ -128,16 +110,16 @@ def _(capacity, get_seq, given, policy, preset, ratio, rows_ui, settings):
             f"{needed - capacity:,} entries of such a row would be lost: a builder must refuse the batch. This buffer "
             f"holds at most {(capacity + 1) * ratio - 1:,} tokens; a model length of {seq:,} would hold this batch."
         )
-    values = {"preset": preset.value, "seq": seq, **given, "rows": rows}
-    settings.values |= values
+    settings.values["rows"] = rows
+    values = dict(settings.values)
     _header = page.header("01_width", "How wide must a row be?", _lead, values)
     page.stack(_header, page.notes(settings.problems), page.alarm(_alarm))
     return built, fits, full_trips, needed, rows, seq, trips, values, width
 
 
 @app.cell(hide_code=True)
-def _(controls, get_notes, number, preset, slider, wrong):
-    page.stay([slider, number, preset], [*controls.elements.values()], get_notes() + wrong)
+def _(controls, get_notes, settings, wrong):
+    page.stay(settings, [*controls.elements.values()], get_notes() + wrong)
     return
 
 

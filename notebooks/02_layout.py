@@ -70,8 +70,8 @@ with app.setup:
 
 @app.cell(hide_code=True)
 def _():
-    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
-    return get_notes, get_preset, get_seq, get_slid, get_start, get_typed, settings
+    settings, get_start, get_seq, get_notes = page.open_page(FIELDS)
+    return get_notes, get_seq, get_start, settings
 
 
 @app.cell(hide_code=True)
@@ -90,27 +90,10 @@ def _(settings):
 
 
 @app.cell(hide_code=True)
-def _(get_typed, settings):
-    slider = page.token_slider(get_typed(), settings.slide, label=FIELDS["seq"].title)
-    return (slider,)
-
-
-@app.cell(hide_code=True)
-def _(get_slid, settings):
-    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
-    return (number,)
-
-
-@app.cell(hide_code=True)
-def _(get_preset, settings):
-    preset = page.preset_menu(get_preset(), settings.choose)
-    return (preset,)
-
-
-@app.cell(hide_code=True)
 def _(get_clicked, set_cell, settings):
     def _typed(flat):
-        settings.typed("at", flat, lambda at: set_cell(lambda cell: (cell[0], at)))
+        if settings.typed("at", flat):
+            set_cell(lambda cell: (cell[0], settings.values["at"]))
 
     _layout, _at = get_clicked()
     pick_layout = page.radio("Cell of", LAYOUTS, _layout, on_change=lambda of: set_cell(lambda cell: (of, cell[1])))
@@ -211,10 +194,11 @@ def _(controls, get_seq, settings):
 
 
 @app.cell(hide_code=True)
-def _(get_cell, label, preset, scenes, setting, settings):
+def _(get_cell, label, scenes, setting, settings):
     layout, _at = get_cell()
     at = _at if _at < setting.cells else 0  # a small buffer is looked at from its beginning
-    values = {"preset": preset.value, **{name: value for name, value in vars(setting).items() if name in FIELDS}}
+    values = {"preset": settings.values["preset"]}
+    values |= {name: value for name, value in vars(setting).items() if name in FIELDS}
     values |= {"rows": settings.values["rows"], "label": label.value, "layout": layout, "at": at}
     settings.values |= values
     _packed, _pitched, _last = scenes["packed"].now, scenes["pitched"].now, setting.rows - 1
@@ -251,8 +235,8 @@ def reader_of(setting: SimpleNamespace) -> str:
 
 
 @app.cell(hide_code=True)
-def _(controls, get_notes, number, preset, slider, wrong):
-    page.stay([slider, number, preset], [controls["reader"], controls["then"]], get_notes() + wrong)
+def _(controls, get_notes, settings, wrong):
+    page.stay(settings, [controls["reader"], controls["then"]], get_notes() + wrong)
     return
 
 

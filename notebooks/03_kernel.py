@@ -158,7 +158,15 @@ def true_output(case, kernel):
 
 @app.cell
 def _():
-    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
+    def jump(**to):
+        focus.update({name: int(at) if name in ("program", "trip", "lane") else at for name, at in to.items()})
+        set_jump(lambda count: count + 1)
+
+    def _chosen(_):
+        if settings.values["own"]:  # its first id is what such a preset is about
+            jump(program=0, trip=0, lane=0)
+
+    settings, get_start, get_seq, get_notes = page.open_page(FIELDS, _chosen)
     _opened = settings.values
     if _opened["own"] and not page.address().keys() & {"program", "lane"}:
         _opened |= {"program": 0, "lane": 0}  # the first id of a typed batch
@@ -172,15 +180,11 @@ def _():
     # What the steppers stand at: a plain dict, so that a step does not rebuild the control that made it.
     focus = {_name: _opened[_name] for _name in ("kernel", "program", "trip", "lane", "statement")}
     get_jump, set_jump = mo.state(0)  # counts the jumps that a click on a picture and a fault make
-    return focus, get_jump, get_notes, get_preset, get_seq, get_slid, get_start, get_typed, set_jump, settings
+    return focus, get_jump, get_notes, get_seq, get_start, jump, settings
 
 
 @app.cell
-def _(focus, set_jump, settings):
-    def jump(**to):
-        focus.update({name: int(at) if name in ("program", "trip", "lane") else at for name, at in to.items()})
-        set_jump(lambda count: count + 1)
-
+def _(jump, settings):
     def _pick(mark):
         jump(**({"lane": mark["at"]} if "at" in mark else mark))
 
@@ -189,30 +193,7 @@ def _(focus, set_jump, settings):
     places = {name: page.clickable(_pick) for name in (*KERNELS, "lanes")}
     run_button = mo.ui.run_button(label="Run them")
     asked = set()  # builds of many programs that the reader wants to see interpreted
-    return asked, guess, jump, label_ui, places, run_button
-
-
-@app.cell
-def _(get_typed, settings):
-    slider = page.token_slider(get_typed(), settings.slide)
-    return (slider,)
-
-
-@app.cell
-def _(get_slid, settings):
-    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
-    return (number,)
-
-
-@app.cell
-def _(get_preset, jump, settings):
-    def _choose(name):
-        settings.choose(name)
-        if settings.values["own"]:  # its first id is what such a preset is about
-            jump(program=0, trip=0, lane=0)
-
-    preset = page.preset_menu(get_preset(), _choose)
-    return (preset,)
+    return asked, guess, label_ui, places, run_button
 
 
 @app.cell
@@ -251,9 +232,9 @@ def _(focus, get_start, jump, settings):
 
 
 @app.cell
-def _(controls, get_seq, preset, settings):
+def _(controls, get_seq, settings):
     _given, wrong = settings.take(controls.value)
-    shared = {"preset": preset.value, "seq": get_seq()} | _given
+    shared = {"preset": settings.values["preset"], "seq": get_seq()} | _given
     case, _wrong = batch(**shared)
     wrong += _wrong
     shared["seq"] = case.max_seq_len if shared["own"] and not _wrong else shared["seq"]
@@ -326,8 +307,8 @@ def _(case, kernel, lanes, program, runs, settings, shared, states, trip):
 
 
 @app.cell(hide_code=True)
-def _(get_notes, kernel_ui, number, preset, program_ui, slider, trip_ui, wrong):
-    page.stay([slider, number, preset], [kernel_ui, program_ui, trip_ui], get_notes() + wrong)
+def _(get_notes, kernel_ui, program_ui, settings, trip_ui, wrong):
+    page.stay(settings, [kernel_ui, program_ui, trip_ui], get_notes() + wrong)
     return
 
 

@@ -139,34 +139,15 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    settings, get_start, get_preset, get_notes, get_seq, get_slid, get_typed = page.open_page(FIELDS)
-
-    def choose(preset):
-        settings.choose(preset)
+    def _chosen(preset):
         if preset == "one_long":
-            settings.put({"batch": "one_long"})  # that it is about
+            settings.values["batch"] = "one_long"  # that it is about
+
+    settings, get_start, get_seq, get_notes = page.open_page(FIELDS, _chosen)
 
     if settings.values["preset"] == "one_long" and "batch" not in page.address():
         settings.put({"batch": "one_long"})
-    return choose, get_notes, get_preset, get_seq, get_slid, get_start, get_typed, settings
-
-
-@app.cell(hide_code=True)
-def _(get_typed, settings):
-    slider = page.token_slider(get_typed(), settings.slide)
-    return (slider,)
-
-
-@app.cell(hide_code=True)
-def _(get_slid, settings):
-    number = page.Still(page.number(FIELDS["seq"], get_slid(), label="exactly", on_change=settings.type))
-    return (number,)
-
-
-@app.cell(hide_code=True)
-def _(choose, get_preset):
-    preset = page.preset_menu(get_preset(), choose)
-    return (preset,)
+    return get_notes, get_seq, get_start, settings
 
 
 @app.cell(hide_code=True)
@@ -190,8 +171,8 @@ def _(batch_ui, cache_ui, get_seq, packed):
 
 
 @app.cell(hide_code=True)
-def _(at, batch, cache, fewer, fixed, loop, narrower, preset, request, seq, settings, tiled, title, width):
-    values = settings.values | {"preset": preset.value, "seq": seq, "batch": batch, "cache": cache}
+def _(at, batch, cache, fewer, fixed, loop, narrower, request, seq, settings, tiled, title, width):
+    values = settings.values | {"seq": seq, "batch": batch, "cache": cache}
     values["budget"] = request.value["budget"] or values["budget"]
     settings.values |= values
 
@@ -220,7 +201,7 @@ def _(values):
 
 
 @app.cell(hide_code=True)
-def _(batch_ui, cache_ui, get_notes, number, preset, slider):
+def _(batch_ui, cache_ui, get_notes, settings):
     _text = mo.md("""
     **What you need to know.** C128A keeps one *compressed entry* for 128 tokens. Before a step, a *builder* kernel
     writes an *index row* for each query: the entries that it may read. The row's cells are its *columns*; their number
@@ -228,8 +209,10 @@ def _(batch_ui, cache_ui, get_notes, number, preset, slider):
     *adaptive* width follows the longest sequence of the step. The builder comes in two forms. The *row loop* gives
     each row to one program, which writes 1,024 columns a *trip*. *Tiles* cut all rows into blocks of rows and columns.
     """)
-    _length = mo.hstack([slider, number], widths=[4, 1.4], align="end", gap=1.5)
-    page.stack(_text, page.panel(_length, [batch_ui, cache_ui, preset], page.told(get_notes(), preset.value)))
+    _notes = page.told(get_notes(), settings.values["preset"])
+    *_longest, _preset = settings.controls()
+    _length = mo.hstack(_longest, widths=[4, 1.4], align="end", gap=1.5)
+    page.stack(_text, page.panel(_length, [batch_ui, cache_ui, _preset], _notes))
     return
 
 

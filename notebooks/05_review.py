@@ -101,11 +101,11 @@ def block(found, evidence=None, says=""):
 
 @app.cell(hide_code=True)
 def _():
-    settings, get_start, get_preset, *_ = page.open_page(FIELDS)
+    settings, get_start, *_ = page.open_page(FIELDS)
     opened = dict(settings.values)
     # These claims do not depend on the run that is accounted for, so no control makes them run again.
     still = {claim.key: find(claim, step.Run(), step.times_of()) for claim in CLAIMS if claim.key not in MOVED}
-    return get_preset, get_start, opened, settings, still
+    return get_start, opened, settings, still
 
 
 @app.cell(hide_code=True)
@@ -370,12 +370,6 @@ def _(opened):
 
 
 @app.cell(hide_code=True)
-def _(get_preset, settings):
-    preset = page.preset_menu(get_preset(), settings.choose)
-    return (preset,)
-
-
-@app.cell(hide_code=True)
 def _(get_start, settings):
     _start = get_start()
     # Powers of two, the first length that saves nothing, and the one that was asked for.
@@ -395,17 +389,17 @@ def _(get_start, settings):
 
 
 @app.cell(hide_code=True)
-def _(controls, preset, settings):
+def _(controls, settings):
     _, _wrong = settings.take(controls.value)
-    values = settings.values | {"preset": preset.value}
+    values = dict(settings.values)
     page.remember(values)
-    _at = controls.elements
+    _at, (*_, _preset) = controls.elements, settings.controls()
     _panel = page.panel(  # with the note in it: one beside the panel would take the focus from a control
-        [preset, _at["model"], _at["tokens"], _at["seq"]],
+        [_preset, _at["model"], _at["tokens"], _at["seq"]],
         [_at["policy"], _at["times"], _at["step_ms"]],
         [_at["tflops"], _at["tflops_low"], _at["tflops_high"]],
         [_at["prefill"], _at["prefill_low"], _at["prefill_high"]],
-        page.told(_wrong, preset.value),
+        page.told(_wrong, values["preset"]),
     )
 
     def _span(name, unit):  # a range is widened to hold its value

@@ -92,10 +92,10 @@ with app.setup(hide_code=True):
 
 @app.cell(hide_code=True)
 def _():
-    settings, get_start, get_preset, *_ = page.open_page(FIELDS)
+    settings, get_start, *_ = page.open_page(FIELDS)
     get_pasted, set_pasted = mo.state(None)  # why a command was not read, or what it says
     place = page.clickable(lambda mark: settings.put({name: mark[name] for name in ("release", "graph")}))
-    return get_pasted, get_preset, get_start, place, set_pasted, settings
+    return get_pasted, get_start, place, set_pasted, settings
 
 
 @app.cell(hide_code=True)
@@ -126,12 +126,6 @@ def _():
     Set it here, or paste your `vllm serve` line, compose file or Kubernetes manifest into the box under the controls.
     """)
     return
-
-
-@app.cell(hide_code=True)
-def _(get_preset, settings):
-    preset = page.preset_menu(get_preset(), settings.choose)
-    return (preset,)
 
 
 @app.cell(hide_code=True)
@@ -195,17 +189,18 @@ def _(set_pasted, settings):
 
 
 @app.cell(hide_code=True)
-def _(controls, line_area, preset):
+def _(controls, line_area, settings):
     _names = ["release", *(["layout", "policy"] if controls["release"].value == OWN else []), "graph", "consumer"]
     _names += ["model_len", "batch", "seqs", "spec", "block", "seq", "capacity", "warm", "invariant"]
-    mo.vstack([page.panel(grid([controls[name] for name in _names], "12rem"), [preset]), line_area], gap=1)
+    mo.vstack(
+        [page.panel(grid([controls[name] for name in _names], "12rem"), [settings.controls()[-1]]), line_area], gap=1
+    )
     return
 
 
 @app.cell(hide_code=True)
-def _(controls, get_pasted, preset, settings):
+def _(controls, get_pasted, settings):
     _, _wrong = settings.take({**controls.value, "invariant": "yes" if controls.value["invariant"] else "no"})
-    settings.values["preset"] = preset.value
     values = dict(settings.values)
     arguments = {argument: values[name] for argument, name in NAMES.items()}
     arguments |= {"capacity": values["capacity"] or None, "batch_invariant": values["invariant"] == "yes"}

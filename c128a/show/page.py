@@ -182,60 +182,89 @@ def remember(values: Mapping[str, Value]) -> None:
 
 
 class Settings:
-    """The values of a page, and what a reader does to them: `open_page` makes it, controls call its methods.
+    """The values of a page, and the controls that pages share: `open_page` makes it.
 
-    values: what is on view, of which a preset moves only what it names; problems: notes on the address.
+    values: what is on view; problems: notes on the address. chosen: called with each preset that a reader chooses,
+    after the values that it names were taken.
     """
 
-    def __init__(self, fields: Mapping[str, Field]) -> None:
-        self.fields = fields
+    def __init__(self, fields: Mapping[str, Field], chosen: Callable[[str], object] | None) -> None:
+        self.fields, self.chosen = fields, chosen
         self.values, self.problems = read(address(), fields)
         self.start, self._set_start = mo.state(dict(self.values))
-        self.preset, self._set_preset = mo.state(self.values.get("preset", "free"))
-        self.notes, self._set_notes = mo.state(list[str]())
         self.seq, self._set_seq = mo.state(self.values["seq"])
-        self.slid, self._set_slid = mo.state(self.values["seq"])
-        self.typed_in, self._set_typed = mo.state(self.values["seq"])
+        self.notes, self._set_notes = mo.state(list[str](), allow_self_loops=True)  # shown beside what sets them
+        self._shown: dict[Any, Value] = {}  # by the function that makes a control: the value that a reader sees in it
+        self._drawn: dict[Any, tuple[Value, Still]] = {}  # the value that it was drawn with, and the drawing
 
-    def slide(self, tokens: int) -> None:
-        """Take the longest sequence from the slider. It moves the number beside it, and ends a typed batch."""
-        self._longest(tokens, self._set_slid)
+    def controls(self) -> list[mo.Html]:
+        """Slider and number of the longest sequence, and the menu of presets. Call it in the cell that shows them.
 
-    def type(self, tokens: Any) -> None:
-        """Take the longest sequence from the number. It moves the slider, and ends a typed batch."""
-        self.typed("seq", tokens, lambda taken: self._longest(taken, self._set_typed))
+        At each run all are made, in the same order, so that each keeps its id. The browser gets another drawing only of
+        one that does not show its value yet: nothing is drawn anew under the reader's fingers.
+        """
+        seq, preset = self.values["seq"], self.values["preset"]
+        for make, value in ((self._slider, seq), (self._number, seq), (self._preset, preset)):
+            if self._shown.get(make) == value:
+                at, drawing = self._drawn[make]
+                drawing.control = make(at)
+            else:
+                self._shown[make], self._drawn[make] = value, (value, Still(make(value)))
+        return [drawing for _, drawing in self._drawn.values()]
 
-    def typed(self, name: str, value: Any, then: Callable[[Any], object]) -> None:
-        """Take one value that was typed, and go on with it; else note what is wrong with it."""
-        taken, wrong = self.take({name: value})
-        self._note(wrong)
-        if not wrong:
-            then(taken[name])
+    def _slider(self, value: Any) -> mo.ui.slider:
+        steps: Any = token_ladder(MAX_TOKENS, value)
+        look: dict[str, Any] = {"full_width": True, "label": getattr(self.fields["seq"], "title", "")}
+        return mo.ui.slider(steps=steps, value=value, on_change=self._slide, **look)
 
-    def _note(self, wrong: list[str]) -> None:
-        if wrong or self.notes():  # or each key would draw the panel again
-            self._set_notes(wrong)
+    def _number(self, value: Any) -> mo.ui.number:
+        return mo.ui.number(value=value, step=1, label="exactly", on_change=self._type)
 
-    def _longest(self, tokens: int, move_the_other: Callable[[Any], None]) -> None:
-        move_the_other(tokens)
+    def _preset(self, value: Any) -> mo.ui.dropdown:
+        names = {"free": "free values"} | {name: preset.title for name, preset in PRESETS.items()}
+        return menu("Preset", names, value, on_change=self.choose)
+
+    def _slide(self, tokens: Any) -> None:
+        self._longest(self._slider, tokens)
+
+    def _type(self, tokens: Any) -> None:
+        if self.typed("seq", tokens):
+            self._longest(self._number, self.values["seq"])
+
+    def _longest(self, by: Any, tokens: int) -> None:
+        """Take the longest sequence from one of its two controls, which shows it. This ends a typed batch."""
+        self._shown[by] = self.values["seq"] = tokens
         self._set_seq(tokens)
         self.moved({"seq": tokens})
+        self._set_notes([])
         if self.values.get("own"):
-            self._set_start(self.values | {"seq": tokens, "own": ""})
+            self.put({"own": ""})
+
+    def typed(self, name: str, value: Any) -> bool:
+        """Take one value that was typed, or note what is wrong with it: whether it was taken."""
+        _, wrong = self.take({name: value})
+        if wrong or self.notes():  # or each key would draw the panel again
+            self._set_notes(wrong)
+        return not wrong
 
     def moved(self, values: Mapping[str, Any]) -> None:
         """The reader moved controls to these values: where the preset says otherwise, they are free values now."""
-        self._note([])
-        if moved_off(values, self.values["preset"]):
-            self._set_preset("free")
+        free = moved_off(values, self.values["preset"])
+        if free:
+            self.values["preset"] = "free"
+        if free or self.notes():
+            self._set_notes([])
 
     def choose(self, preset: str) -> None:
         """Move what the preset names, and nothing else."""
-        if preset in PRESETS:
-            self.values |= {name: value for name, value in PRESETS[preset].values.items() if name in self.fields}
-            self._set_start(dict(self.values))
-            for change in (self._set_seq, self._set_slid, self._set_typed):
-                change(self.values["seq"])
+        named = PRESETS[preset].values if preset in PRESETS else {}
+        self.values |= {name: value for name, value in named.items() if name in self.fields} | {"preset": preset}
+        if self.chosen:
+            self.chosen(preset)
+        self._shown = {self._preset: preset}
+        self._set_seq(self.values["seq"])
+        self._set_notes([])
+        self.put({})
 
     def put(self, values: Mapping[str, Any]) -> None:
         """Move controls to these values."""
@@ -255,14 +284,14 @@ class Settings:
         return {name: self.values[name] for name in typed}, wrong
 
 
-def open_page(fields: Mapping[str, Field]) -> tuple[Any, ...]:
-    """The settings of a page, and its states, which must be names of a cell: start, preset, notes, seq, slid, typed.
+def open_page(fields: Mapping[str, Field], chosen: Callable[[str], object] | None = None) -> tuple[Any, ...]:
+    """The settings of a page and three states of it, which must be names of a cell: start, seq, notes.
 
-    start is what the controls open with, from the address and after each preset. The longest sequence is one value in
-    three states, so that neither the slider nor the number is made again under the reader's fingers.
+    start is what the controls open with, from the address and after each preset; seq is the longest sequence; notes say
+    what is wrong with what was typed, and the cell that shows `Settings.controls` follows them.
     """
-    made = Settings(fields)
-    return made, made.start, made.preset, made.notes, made.seq, made.slid, made.typed_in
+    made = Settings(fields, chosen)
+    return made, made.start, made.seq, made.notes
 
 
 def user_text(text: str) -> str:
@@ -357,10 +386,10 @@ def panel(*rows: Sequence[Any] | mo.Html | None, stay: bool = False) -> mo.Html:
     return mo.vstack(lines, gap=0.6).style(box | ({"--c128a-stay": "1"} if stay else {}))
 
 
-def stay(lengths: Sequence[Any], controls: Sequence[Any], wrong: Sequence[str]) -> mo.Html:
+def stay(settings: Settings, controls: Sequence[Any], wrong: Sequence[str]) -> mo.Html:
     """The panel that stays in sight: slider and number of the longest sequence, presets, more controls, and notes."""
-    row = mo.hstack(lengths, widths=[4, 1.4, 2.2], align="end", gap=1.5)
-    return panel(row, controls, told(wrong, lengths[-1].value), stay=True)
+    row = mo.hstack(settings.controls(), widths=[4, 1.4, 2.2], align="end", gap=1.5)
+    return panel(row, controls, told(wrong, settings.values["preset"]), stay=True)
 
 
 def sentence(text: str) -> mo.Html:
@@ -433,12 +462,6 @@ def _choice(names: Names, value: Value) -> dict[str, Any]:
     return {"options": {name: one for one, name in names.items()}, "value": names[value]}
 
 
-def preset_menu(value: str, on_change: Callable[[Any], object]) -> mo.ui.dropdown:
-    """The menu of presets; its value is the preset's name in the address, "free" for none."""
-    names = {"free": "free values"} | {name: preset.title for name, preset in PRESETS.items()}
-    return menu("Preset", names, value, on_change=on_change)
-
-
 def token_ladder(most: int, *also: int) -> list[int]:
     """Token counts for a slider, ascending: 0, four to an octave from 128 up, and one block past each power of two.
 
@@ -465,12 +488,6 @@ def number(field: Integer, value: int, **more: Any) -> mo.ui.number:
 def own_box(value: str) -> mo.ui.text:
     """A box for a batch as `c128a.show.own` reads it."""
     return mo.ui.text(value, EXAMPLE, label="Your own batch", full_width=True)
-
-
-def token_slider(value: int, on_change: Callable[[Any], object], *, label: str = "Longest sequence") -> Still:
-    """A slider over `token_ladder`; put a `number` beside it, which shows the value."""
-    steps = token_ladder(MAX_TOKENS, value)
-    return Still(mo.ui.slider(steps=steps, value=value, label=label, full_width=True, on_change=on_change))  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------ clicked pictures
