@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
@@ -22,6 +25,23 @@ if not HAS_GPU and "TRITON_INTERPRET" not in os.environ:
     os.environ["TRITON_INTERPRET"] = "1"
 
 INTERPRET = os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y")
+
+
+def not_interpreted(triton: str, numpy: str) -> str:
+    """What Triton's interpreter cannot do in these versions; nothing where it can do all.
+
+    >>> not_interpreted("3.6.0", "2.3.5"), not_interpreted("3.7.1", "2.4.6"), not_interpreted("3.6.0", "2.4.6")
+    ('', '', 'triton 3.6.0 cannot interpret the loop of row_loop with numpy 2.4.6: take numpy<2.4 or triton>=3.7')
+    """
+    of_triton, of_numpy = (tuple(map(int, of.split(".")[:2])) for of in (triton, numpy))
+    said = f"triton {triton} cannot interpret the loop of row_loop with numpy {numpy}: take numpy<2.4 or triton>=3.7"
+    return said if of_triton < (3, 7) and of_numpy >= (2, 4) else ""
+
+
+if INTERPRET:
+    with suppress(PackageNotFoundError):
+        if said := not_interpreted(version("triton"), version("numpy")):
+            warnings.warn(said, stacklevel=2)
 
 # The interpreter patches triton.language while a kernel runs, and marimo gives each browser tab a thread.
 kernel_lock = threading.RLock()
