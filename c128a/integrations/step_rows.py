@@ -1,15 +1,15 @@
 """The combined rows of a step, made by its first C128A layer and handed to the others. Importing this needs no torch.
 
-None of the combine's inputs depends on the layer. A step is told by two objects: the metadata that the engine builds
-for it, one for each micro-batch, and the context of its forward pass, since a draft model can get the metadata of the
-target. Buffers keep their addresses from step to step, so an address tells nothing. Rows are kept beside the two and
-die with either. They lie in memory of their own, since other layers overwrite the workspace that a layer offers: up to
-273 MB a step of 8192 tokens at a width of 8320. Where the engine's plan is in reach, one launch makes the rows of all
-chunks, else each chunk has its own. What does not fit raises; the released function does it then.
+None of the combine's inputs depends on the layer. Addresses stay from step to step, so two objects tell a step: its
+metadata, one for each micro-batch, and the context of its forward pass, since a draft model can get the metadata of
+the target. Rows are kept beside the two and die with either. They have memory of their own, up to 273 MB a step of 8192
+tokens at a width of 8320, since other layers overwrite the workspace that a layer offers. Where the engine's plan is in
+reach, one launch makes the rows of all chunks. What does not fit raises, and is left to the released function.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import weakref
@@ -45,11 +45,7 @@ class Call(NamedTuple):
 
 
 class StepRows:
-    """The rows of all steps in flight.
-
-    context gives the context of the running forward pass; plan gives the chunks of a metadata object, each as (start,
-    end, compressed rows, workspace rows).
-    """
+    """The rows of all steps in flight; context gives that of the running forward pass, plan the chunks of a step."""
 
     def __init__(self, context: Callable[[], Any], plan: Callable[[Any], Iterable[Iterable[int]]]) -> None:
         self._context, self._plan = context, plan
@@ -81,20 +77,19 @@ class StepRows:
     ) -> Rows:
         """Give the rows and lens of one chunk, as vLLM's `combine_topk_swa_indices` does, but not in `out`.
 
-        A row has the n ids that its position sees, where the released one has min(n, topk); the builder's width holds
-        all of them. Raises DoesNotFitError, or whatever making the rows raises; nothing is kept then.
+        A row has all n ids that its position sees, where the released one has min(n, topk). Raises DoesNotFitError, or
+        whatever making the rows raises; nothing is kept then.
         """
         import torch
 
         if compress_ratio != RATIO:
             raise DoesNotFitError(f"layers of ratio {compress_ratio} keep it")
-        stream = 0
-        if seq_lens.is_cuda:
-            if seq_lens.get_device() != torch.cuda.current_device():
-                raise DoesNotFitError("the lengths are not on the current device")
-            if torch.cuda.is_current_stream_capturing():
-                raise DoesNotFitError("a CUDA graph is being captured")
-            stream = torch.cuda.current_stream().cuda_stream
+        on_gpu = seq_lens.is_cuda
+        if on_gpu and seq_lens.get_device() != torch.cuda.current_device():
+            raise DoesNotFitError("the lengths are not on the current device")
+        if on_gpu and torch.cuda.is_current_stream_capturing():
+            raise DoesNotFitError("a CUDA graph is being captured")
+        stream = torch.cuda.current_stream().cuda_stream if on_gpu else 0
         context = self._context()
         if not isinstance(context.attn_metadata, Mapping):
             raise DoesNotFitError("the forward context has no metadata by layer")
@@ -150,7 +145,7 @@ class StepRows:
             raise DoesNotFitError("the offsets of the requests are not on the host")
         offsets = (starts[step.num_decodes :] - starts[step.num_decodes]).tolist()
         parts, covered = {}, 0
-        for chunk in [Chunk(*part) for part in self._plan(step)]:
+        for chunk in itertools.starmap(Chunk, self._plan(step)):
             begin, end = offsets[chunk.start], offsets[chunk.end]
             visible_from = None if call.visible_from is None else step.num_decode_tokens + begin
             parts[call._replace(chunk=chunk, tokens=end - begin, visible_from=visible_from)] = begin, end
@@ -164,12 +159,11 @@ def find_step(metadata: Iterable[Any], lengths: Lengths) -> tuple[Any, int]:
     """The one metadata object whose memory holds these slices, and the prefill request at which they start."""
     starts, seq_lens, gather_lens = lengths
     found = []
-    for step in {id(step): step for step in metadata}.values():
-        if getattr(step, "prefill_seq_lens", None) is not None:
-            start = place(seq_lens, step.prefill_seq_lens)
-            others = place(gather_lens, step.prefill_gather_lens), place(starts, step.query_start_loc)
-            if start is not None and others == (start, step.num_decodes + start):
-                found.append((step, start))
+    for step in {id(step): step for step in metadata if getattr(step, "prefill_seq_lens", None) is not None}.values():
+        start = place(seq_lens, step.prefill_seq_lens)
+        others = place(gather_lens, step.prefill_gather_lens), place(starts, step.query_start_loc)
+        if start is not None and others == (start, step.num_decodes + start):
+            found.append((step, start))
     if len(found) != 1:
         raise DoesNotFitError(f"{len(found)} metadata objects of the forward context hold the lengths of the call")
     return found[0]
@@ -199,19 +193,9 @@ def make_rows(call: Call, tokens: int, chunks: list[Chunk], lengths: Lengths, vi
     positions = (seq_lens - ends).index_select(0, request.clamp(max=requests - 1)) + token
     left, right = visible or (None, None)
     width = combined_width(call.topk_width, call.window, call.max_image_tokens)
-    return combine_step_indices(
-        positions.long(),
-        request,
-        seq_lens,
-        gather_lens,
-        compressed_base,
-        window_base,
-        out=torch.empty((tokens, width), dtype=torch.int32, device=device),
-        lens=torch.empty(tokens, dtype=torch.int32, device=device),
-        window=call.window,
-        left_visible=left,
-        right_visible=right,
-    )
+    out, lens = token.new_empty(tokens, width), token.new_empty(tokens)
+    inputs = (positions.long(), request, seq_lens, gather_lens, compressed_base, window_base)
+    return combine_step_indices(*inputs, out, lens, window=call.window, left_visible=left, right_visible=right)
 
 
 def warm_up(window: int, device: torch.device) -> None:

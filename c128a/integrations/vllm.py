@@ -8,13 +8,12 @@ Then it waits until the engine imports the module of the builder. By hand it is 
 
 Rows lie as the installed release lays them: packed in 0.27, pitched from 0.29 on, at full width in 0.26 and 0.28 and
 for decode on SM120. `install(layout="pitched")` keeps the rows of 0.27 in place under a captured graph, for readers
-that take the row stride from the tensor, as FlashMLA does. The combine runs in every layer and chunk; its stand-in
-makes the rows of a step once (`step_rows`), and leaves calls that do not fit to the released one, with a line in the
-log. All that the stand-ins launch is compiled when the engine makes its builder, before it serves.
+that take the row stride from the tensor, as FlashMLA does. The stand-in of the combine makes the rows of a step once
+(`step_rows`), and leaves calls that do not fit to the released one, with a line in the log. All that is launched is
+compiled when the engine makes its builder, before it serves.
 
-A function is replaced in its module and in every module that has imported it by name, not where a default argument, a
-closure or an object holds it. Importing this needs neither vLLM nor torch; kernels are imported in the worker process,
-so that a plugin loaded before a fork touches no GPU.
+A function is replaced in every module that names it, not where a default argument, a closure or an object holds it.
+Importing this needs neither vLLM nor torch, and a plugin loaded before a fork touches no GPU.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class _OnImport(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != MODULE:
             return None
-        sys.meta_path.remove(self)
+        sys.meta_path.remove(self)  # for the others to find it
         try:
             spec = importlib.util.find_spec(name)
         finally:
@@ -97,10 +96,8 @@ def install(*, layout: Layout | None = None) -> str:
     """Replace vLLM's functions by this package's and say in one line what was done. A second call changes nothing.
 
     layout: None takes the one of the installed release. An unknown release is taken where all fits, and the line says
-    so. The combine stays where it does not fit.
-
-    Raises RefusedError, with the reason, where vLLM cannot be imported or does not run on CUDA, and where the builder's
-    function is not there, or has another signature, kernel or views than in the releases that were read.
+    so. Raises RefusedError, with the reason, where vLLM cannot be imported or does not run on CUDA, and where the
+    builder's function is not there, or has another signature, kernel or views than in the releases that were read.
     """
     if layout is not None and layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
@@ -167,12 +164,11 @@ def _check(released: Callable[..., Any], digest: str, version: str) -> tuple[Lay
 
     import torch
 
-    capacity, width = 256, 128
     index = functools.partial(torch.empty, dtype=torch.int32, device="cpu")
-    none, buffers = index(0).long(), (index(1, capacity), index(1), index(1, capacity))
-    decode, _, prefill = released(none, RATIO, 0, index(0), index(0, 1), 2, none, *buffers, width)
+    none, buffers = index(0).long(), (index(1, 256), index(1), index(1, 256))
+    decode, _, prefill = released(none, RATIO, 0, index(0), index(0, 1), 2, none, *buffers, 128)
     views = tuple((rows.shape[1], rows.stride(0)) for rows in (decode, prefill))
-    full, packed, pitched = (capacity, capacity), (width, width), (width, capacity)
+    full, packed, pitched = (256, 256), (128, 128), (128, 256)
     if views not in ((full, full), (packed, packed), (pitched, pitched), (full, pitched)):
         raise RefusedError(f"the rows of {FUNCTION} of vLLM {version} have unknown widths and row strides: {views}")
     return "packed" if packed in views else "pitched", views == (full, pitched)
