@@ -12,38 +12,14 @@ import sys
 from pathlib import Path
 
 from playwright.sync_api import Page
-from workbook import chromium, served
+from workbook import chromium, served, settle, watch
 
 from c128a.show.page import PAGES
 
 TIMES = 30
 
-# Notes the moment of the last change anywhere in the page, shadow roots included, of the last change of a chart, and of
-# the last key or click.
-WATCH = """() => {
-    window.last = window.drawn = performance.now();
-    if (window.note) window.note.disconnect();
-    const chart = node => node instanceof SVGElement || (node.querySelector && node.querySelector('svg.marks'));
-    const note = window.note = new MutationObserver(records => {
-        window.last = performance.now();
-        if (records.some(r => r.target instanceof SVGElement || [...r.addedNodes].some(chart)))
-            window.drawn = window.last;
-    });
-    const all = {subtree: true, childList: true, attributes: true, characterData: true};
-    const watch = root => { note.observe(root, all);
-        root.querySelectorAll('*').forEach(e => e.shadowRoot && watch(e.shadowRoot)); };
-    watch(document);
-    const acted = () => { window.acted = performance.now(); };
-    for (const act of ['keydown', 'click']) document.addEventListener(act, acted, true);
-}"""
 HEAP_MIB = "() => { gc(); gc(); return performance.memory.usedJSHeapSize / 1048576; }"
 CONTROLS = "[role=slider], [role=radio], [role=checkbox], input[type=number], input[role=spinbutton], select"
-
-
-def settle(page: Page, quiet_ms: int = 300) -> None:
-    """Wait until nothing has changed for a while."""
-    while page.evaluate("performance.now() - window.last") < quiet_ms:
-        page.wait_for_timeout(40)
 
 
 def answers(page: Page, rng: random.Random) -> str:
@@ -100,9 +76,7 @@ def main() -> int:
             page.on("console", lambda m, errors=errors: m.type == "error" and errors.append(m.text[:200]))
             page.goto(f"{address}/?file={name}.py")
             page.wait_for_selector(".c128a-lead")
-            for _ in range(2):  # the second time the shadow roots are there
-                page.evaluate(WATCH)
-                settle(page, 1500)
+            watch(page)
             rng, heap, resident = random.Random(0), [], []
             said = answers(page, rng)
             for turn in range(options.changes + 1):

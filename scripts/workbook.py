@@ -20,6 +20,25 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 FLAGS += ["--disable-component-update", "--disable-sync"]
 SESSION_TTL = 10  # seconds from the end of a page's connection to the end of its session, as in the Makefile
 
+# Notes the moment of the last change anywhere in the page, shadow roots included, of the last change of a chart, and of
+# the last key or click.
+WATCH = """() => {
+    window.last = window.drawn = performance.now();
+    if (window.note) window.note.disconnect();
+    const chart = node => node instanceof SVGElement || (node.querySelector && node.querySelector('svg.marks'));
+    const note = window.note = new MutationObserver(records => {
+        window.last = performance.now();
+        if (records.some(r => r.target instanceof SVGElement || [...r.addedNodes].some(chart)))
+            window.drawn = window.last;
+    });
+    const all = {subtree: true, childList: true, attributes: true, characterData: true};
+    const watch = root => { note.observe(root, all);
+        root.querySelectorAll('*').forEach(e => e.shadowRoot && watch(e.shadowRoot)); };
+    watch(document);
+    const acted = () => { window.acted = performance.now(); };
+    for (const act of ['keydown', 'click']) document.addEventListener(act, acted, true);
+}"""
+
 
 @contextmanager
 def served(**environment: str) -> Iterator[tuple[str, int]]:
@@ -57,3 +76,16 @@ def chromium(*flags: str) -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
         yield browser
         browser.close()
+
+
+def watch(page: Any) -> None:
+    """Wait until an opened page is drawn, and note from then on when it changes: window.last, drawn and acted."""
+    for _ in range(2):  # the second time the shadow roots are there
+        page.evaluate(WATCH)
+        settle(page, 1500)
+
+
+def settle(page: Any, quiet_ms: int = 300) -> None:
+    """Wait until nothing has changed for a while on a page that is watched."""
+    while page.evaluate("performance.now() - window.last") < quiet_ms:
+        page.wait_for_timeout(40)

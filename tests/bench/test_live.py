@@ -1,6 +1,6 @@
 """A live run: one at a time on a machine, ended by its budget or by a person, keeping what it has measured."""
 
-import threading
+import itertools
 import time
 from types import SimpleNamespace
 
@@ -26,16 +26,14 @@ def device(request, tmp_path, monkeypatch):
         pass
 
 
-def test_a_finished_run_has_a_row_for_each_variant_of_each_cell_and_tells_each_once():
+def test_a_finished_run_tells_a_row_for_each_variant_of_each_cell_once_and_how_far_it_is():
     steps = []
     outcome = live.sweep(SMALL, steps.append, budget_s=60)
     assert outcome.ended == "finished" and outcome.refused == ()
     cells = [cases.cell_name(case) for case in SMALL]
     assert [(row["cell"], row["variant"]) for row in outcome.rows] == [(c, v) for c in cells for v in VARIANTS]
     assert [step.row for step in steps if step.row] == list(outcome.rows)
-    assert list(dict.fromkeys(step.cell for step in steps)) == [
-        f"1 decode row at {n} tokens" for n in ("4,096", "32,768")
-    ]
+    assert [*dict.fromkeys(step.cell for step in steps)] == [f"1 decode row at {n:,} tokens" for n in (4_096, 32_768)]
     done = [step.done for step in steps]
     assert done == sorted(done) and done[0] == 0 and done[-1] == 1
     assert all(0 <= step.left_s <= 60 for step in steps)
@@ -54,21 +52,12 @@ def test_its_rows_have_the_columns_of_the_records_and_none_bears_the_name_of_a_k
     assert (both.dtypes == records.rows().dtypes).all()
 
 
-def test_of_two_runs_at_the_same_moment_one_runs_and_the_other_is_told():
-    started, ends, told = threading.Event(), threading.Event(), []
+def test_while_one_run_measures_another_is_told():
+    def tell(step):
+        with pytest.raises(live.GpuBusyError, match="this CPU"):
+            live.sweep(SMALL[:1])
 
-    def wait(step):
-        started.set()
-        ends.wait(30)
-
-    first = threading.Thread(target=lambda: told.append(live.sweep(SMALL[:1], wait, budget_s=60).ended))
-    first.start()
-    assert started.wait(30)
-    with pytest.raises(live.GpuBusyError, match="this CPU"):
-        live.sweep(SMALL[:1])
-    ends.set()
-    first.join(30)
-    assert told == ["finished"]
+    assert live.sweep(SMALL[:1], tell, budget_s=60).ended == "finished"
 
 
 def test_a_run_that_is_stopped_keeps_the_rows_it_told():
@@ -79,17 +68,20 @@ def test_a_run_that_is_stopped_keeps_the_rows_it_told():
     assert list(outcome.rows) == told and [row["variant"] for row in told] == VARIANTS
 
 
-def test_the_budget_ends_a_run(monkeypatch):
+@pytest.fixture
+def clock(monkeypatch):
+    """A second passes at each look at the clock of a run."""
+    clock = SimpleNamespace(monotonic=itertools.count().__next__, perf_counter=time.perf_counter)
+    monkeypatch.setattr(live, "time", clock)
+
+
+def test_the_budget_ends_a_run(clock):
     assert live.sweep(SMALL, budget_s=0) == live.Outcome((), "budget", ())
-    clock = iter(range(10_000))  # a second passes at each look
-    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=clock.__next__, perf_counter=time.perf_counter))
     outcome = live.sweep(SMALL * 50, budget_s=100)
     assert outcome.ended == "budget" and 0 < len(outcome.rows) < 300
 
 
-def test_a_slow_machine_comes_to_the_last_cell_with_fewer_samples_of_each(monkeypatch):
-    clock = iter(range(10_000))
-    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=clock.__next__, perf_counter=time.perf_counter))
+def test_a_slow_machine_comes_to_the_last_cell_with_fewer_samples_of_each(clock):
     outcome = live.sweep(SMALL, budget_s=110)  # seconds; all samples would take some 150
     counts = [len(row["samples"][0]) for row in outcome.rows]
     assert outcome.ended == "finished" and len(counts) == 6

@@ -1,6 +1,8 @@
 """The runner's command line; its timings are made on a GPU and kept in data/."""
 
+import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,26 +21,28 @@ def test_without_a_gpu_nothing_is_timed(capsys):
     assert "NVIDIA GPU" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ("builder --cell 1,2", "--cell '1,2'"),
-        ("builder --cell 0,0,5", "--cell '0,0,5'"),
-        ("builder --cell 1,0,1048577", "--cell 1048576"),
-        ("builder --repeats 2", "--repeats 2 3"),
-        ("host --processes 2", "--processes 2 3 12"),
-        ("host --processes 13", "--processes 13 3 12"),
-        ("host --compare json:loads", "--compare host builder"),
-        ("builder --compare nowhere.at.all:build", "--compare nowhere"),
-        ("builder --compare json:nothing", "--compare nothing"),
-        ("builder --compare json:__doc__", "--compare MODULE:FUNCTION"),
-        ("builder --compare json", "--compare MODULE:FUNCTION"),
-        ("host --cell 1,0,4096", "--cell host"),
-        ("combine --cell 64,2048,4096", "--cell 0,PREFILL,LENGTH"),
-        ("rows", "rows"),
-    ],
-)
-def test_bad_arguments_end_with_status_2_and_the_reason(arguments, named, capsys):
+REFUSED = """
+builder --cell 1,2                          --cell '1,2'
+builder --cell 0,0,5                        --cell '0,0,5'
+builder --cell 1,0,1048577                  --cell 1048576
+builder --repeats 2                         --repeats 2 3
+host --processes 2                          --processes 2 3 12
+host --processes 13                         --processes 13 3 12
+host --compare json:loads                   --compare host builder
+builder --compare nowhere.at.all:build      --compare nowhere
+builder --compare json:nothing              --compare nothing
+builder --compare json:__doc__              --compare MODULE:FUNCTION
+builder --compare json                      --compare MODULE:FUNCTION
+host --cell 1,0,4096                        --cell host
+combine --cell 64,2048,4096                 --cell 0,PREFILL,LENGTH
+combine --peers .                           --peers tokenspeed_kernel
+rows                                        rows
+"""  # what is typed, and words of the reason
+
+
+@pytest.mark.parametrize("line", REFUSED.strip().splitlines())
+def test_bad_arguments_end_with_status_2_and_the_reason(line, capsys):
+    arguments, named = re.split("  +", line)
     with pytest.raises(SystemExit) as ended:
         bench.main(arguments.split())
     assert ended.value.code == 2
@@ -85,61 +89,57 @@ def test_processes_that_measured_different_things_are_not_pooled():
         bench.pooled([one, one, other])
 
 
-class TestOut:
-    """Where the record goes. What is measured is made up here."""
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    """The options of each run, whose figures are made up here."""
+    asked = []
 
-    @pytest.fixture(autouse=True)
-    def measured(self, monkeypatch, tmp_path):
-        """The options of each run."""
-        asked = []
+    def in_fresh_processes(options):
+        asked.append(options)
+        row = {"sheet": "host", "kernel": "host", "variant": "a call"}
+        return bench.pooled([[(row, [2.5])]] * options.processes), {"sm_clock": "1980 MHz", "driver": "580"}
 
-        def in_fresh_processes(options):
-            asked.append(options)
-            row = {"sheet": "host", "kernel": "host", "variant": "a call"}
-            return bench.pooled([[(row, [2.5])]] * options.processes), {"sm_clock": "1980 MHz", "driver": "580"}
+    monkeypatch.setattr(bench, "in_fresh_processes", in_fresh_processes)
+    monkeypatch.setattr(backend, "HAS_GPU", True)
+    monkeypatch.setattr(backend, "INTERPRET", False)
+    monkeypatch.setattr(timing, "LOCK_FOLDERS", (tmp_path,))
+    return asked
 
-        monkeypatch.setattr(bench, "in_fresh_processes", in_fresh_processes)
-        monkeypatch.setattr(backend, "HAS_GPU", True)
-        monkeypatch.setattr(backend, "INTERPRET", False)
-        monkeypatch.setattr(timing, "LOCK_FOLDERS", (tmp_path / "locks",))
-        (tmp_path / "locks").mkdir()
-        return asked
 
-    def test_is_a_record_with_its_provenance(self, tmp_path, monkeypatch):
-        out = tmp_path / "mine.json"
-        monkeypatch.setattr("sys.argv", ["bench", "host", "--processes", "3"])
-        assert bench.main(["host", "--processes", "3", "--out", str(out)]) == 0
-        head, rows, _ = records.parse("mine", out.read_bytes())
-        assert rows["us"].tolist() == [2.5] and rows["samples"][0] == ((2.5,),) * 3
-        assert (head["processes"], head["repeats"], head["sm_clock_after"]) == (3, 9, "1980 MHz")
-        assert head["command"] == "python -m c128a.bench host --processes 3"
-        assert len(head["source_hash"]) == 16
+def test_out_is_a_record_with_its_provenance(measured, tmp_path, monkeypatch):
+    out = tmp_path / "mine.json"
+    monkeypatch.setattr("sys.argv", ["bench", "host", "--processes", "3"])
+    assert bench.main(["host", "--processes", "3", "--out", str(out)]) == 0
+    head, rows, _ = records.parse("mine", out.read_bytes())
+    assert rows["us"].tolist() == [2.5] and rows["samples"][0] == ((2.5,),) * 3
+    assert (head["processes"], head["repeats"], head["sm_clock_after"]) == (3, 9, "1980 MHz")
+    assert head["command"] == "python -m c128a.bench host --processes 3"
+    assert len(head["source_hash"]) == 16
 
-    @pytest.mark.parametrize("path", ["missing/mine.json", "locks", "a-file/mine.json"])
-    def test_that_cannot_be_written_is_told_before_anything_is_measured(self, path, tmp_path, measured, capsys):
-        (tmp_path / "a-file").touch()
-        assert bench.main(["host", "--out", str(tmp_path / path)]) == 2
-        (said,) = capsys.readouterr().err.splitlines()
-        assert path.split("/")[0] in said
-        assert measured == []
 
-    def test_without_room_leaves_the_old_record_and_one_sentence(self, tmp_path, monkeypatch, capsys):
-        assert bench.main(["host", "--out", "/dev/full"]) == 2
-        assert "No space left" in capsys.readouterr().err
-        assert Path("/dev/full").is_char_device()
+@pytest.mark.parametrize("path", ["missing/mine.json", ".", "a-file/mine.json"])
+def test_an_out_that_cannot_be_written_is_told_before_anything_is_measured(path, tmp_path, measured, capsys):
+    (tmp_path / "a-file").touch()
+    assert bench.main(["host", "--out", str(tmp_path / path)]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert str((tmp_path / path).parent) in said
+    assert measured == []
 
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("disk full"), timing.GpuBusyError("busy")])
-    def test_of_a_run_that_ends_early_is_as_it_was(self, error, tmp_path, monkeypatch, capsys):
-        def fail(options):
-            raise error
 
-        monkeypatch.setattr(bench, "in_fresh_processes", fail)
-        out = tmp_path / "mine.json"
-        out.write_text("old")
-        assert bench.main(["host", "--out", str(out)]) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
-        assert out.read_text() == "old"
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["locks", "mine.json"]
+def test_an_out_without_room_gets_one_sentence(measured, capsys):
+    assert bench.main(["host", "--out", "/dev/full"]) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("disk full"), timing.GpuBusyError("busy")])
+def test_a_run_that_ends_early_leaves_the_old_record(error, measured, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bench, "in_fresh_processes", Mock(side_effect=error))
+    out = tmp_path / "mine.json"
+    out.write_text("old")
+    assert bench.main(["host", "--out", str(out)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert out.read_text() == "old" and not list(tmp_path.glob(".mine*"))
 
 
 def test_what_a_fresh_process_runs_can_be_found_by_it():
