@@ -1,7 +1,7 @@
 """Timing on the machine at hand, for a page: the bench's own measurement on a GPU, the torch reference on a CPU.
 
-A live run is an illustration, not a record: clocks and neighbours of an unknown machine are nobody's to vouch for. It
-can be stopped between two measurements. Each cell gets its share of the budget, and on a slow machine fewer samples, so
+A live run is an illustration, not a record: nobody vouches for the clocks and neighbours of an unknown machine. It can
+be stopped between two measurements. Each cell gets its share of the budget, and on a slow machine fewer samples, so
 that a run comes to its last cell. Its rows have the columns of the records, with the record "live".
 """
 
@@ -162,21 +162,17 @@ def reference_calls(case: Case) -> tuple[list[Timed], list[str]]:
     """
     positions, requests, table, slots = case.tensors()[:4]
     decode, prefill = case.num_decode_tokens, case.num_tokens - case.num_decode_tokens
-    cells = torch.empty(case.num_tokens * case.width, dtype=torch.int32)
-    timed: list[Timed] = []
-    refused = []
-
-    def add(variant: str, own: Case, call: Callable[[], object]) -> None:
-        facts = cases.cell_facts(own) | cases.row_facts(own)
-        timed.append(Timed(facts | {"sheet": "builder", "kernel": "reference", "variant": variant}, call))
-
-    for variant, own in (("reference_fixed", replace(case, policy="fixed")), ("reference_adaptive", case)):
+    timed, refused = [], []
+    for name, own in (("fixed", replace(case, policy="fixed")), ("adaptive", case), ("fill", case)):
         mib = own.width * (decode * DECODE_CELL_BYTES + prefill * PREFILL_CELL_BYTES) / 2**20
-        if mib > MAX_MIB:
+        asked = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
+        call: Callable[[], object] = partial(reference.topk_metadata, *asked)
+        if name == "fill":
+            call = partial(torch.empty(case.num_tokens * case.width, dtype=torch.int32).fill_, -1)
+        elif mib > MAX_MIB:
             over = f"{mib:,.0f} MiB of intermediate tensors, over the limit of {MAX_MIB}"
             refused.append(f"{in_words(case)}, {own.width:,} columns: {over}")
-        else:
-            asked = (positions, own.compress_ratio, decode, requests, table, own.block_size, slots, own.width)
-            add(variant, own, partial(reference.topk_metadata, *asked))
-    add("reference_fill", case, partial(cells.fill_, -1))
+            continue
+        facts = {"sheet": "builder", "kernel": "reference", "variant": f"reference_{name}"}
+        timed.append(Timed(cases.cell_facts(own) | cases.row_facts(own) | facts, call))
     return timed, refused

@@ -140,11 +140,7 @@ def _tokenspeed(function: Any, chunk: Chunk) -> Call:
 
 PEERS = {  # by package: a file of it, the function there, and how a chunk becomes a call of it
     "vllm": ("vllm/models/deepseek_v4/common/ops/cache_utils.py", "CombineTopkSwaIndicesKernel.kernel", _vllm),
-    "sglang": (
-        "sglang/kernels/ops/attention/dsv4/sparse_prefill_kernels.py",
-        "combine_topk_swa_indices",
-        _sglang,
-    ),
+    "sglang": ("sglang/kernels/ops/attention/dsv4/sparse_prefill_kernels.py", "combine_topk_swa_indices", _sglang),
     "tokenspeed_kernel": (
         "tokenspeed_kernel/ops/attention/dsv4/triton.py",
         "dsv4_combine_dense_swa_indices",

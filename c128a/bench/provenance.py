@@ -18,11 +18,7 @@ TIMED = ("kernel.py", "tiles.py", "combine.py", "bench/timing.py", "bench/cases.
 
 
 def provenance(command: str) -> dict[str, Any]:
-    """Facts of this machine and this tree, for the head of a record.
-
-    GPU name, driver, clocks as found (nothing is changed), torch, triton, python, commit, whether the tree without
-    data/ differs from it, a hash of the source that was timed, the time (UTC) and the command that repeats the run.
-    """
+    """Facts of this machine and this tree, for a record; dirty: files outside of data/ are not as in the commit."""
     facts: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": command,
@@ -33,13 +29,11 @@ def provenance(command: str) -> dict[str, Any]:
         "dirty": _said("git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)data") != "",
         "source_hash": source_hash(),
     }
-    if torch.cuda.is_available():
-        card = torch.cuda.get_device_properties(0)
-        facts |= {"gpu": card.name, "multiprocessors": card.multi_processor_count, "l2_bytes": card.L2_cache_size}
-        facts |= {"memory_bytes": card.total_memory, "cuda": torch.version.cuda} | clocks()
-    else:
-        facts["gpu"] = f"none ({platform.processor() or platform.machine()})"
-    return facts
+    if not torch.cuda.is_available():
+        return facts | {"gpu": f"none ({platform.processor() or platform.machine()})"}
+    card = torch.cuda.get_device_properties(0)
+    facts |= {"gpu": card.name, "multiprocessors": card.multi_processor_count, "l2_bytes": card.L2_cache_size}
+    return facts | {"memory_bytes": card.total_memory, "cuda": torch.version.cuda} | clocks()
 
 
 def source_hash() -> str:
@@ -57,7 +51,6 @@ def clocks() -> dict[str, str]:
 def _said(*command: str) -> str:
     """What a command prints; nothing where it fails: no git, no checkout, no GPU."""
     try:
-        done = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=True)
+        return subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return done.stdout.strip()

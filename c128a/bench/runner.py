@@ -8,9 +8,8 @@
     python -m c128a.bench trace FILE                                what index rows cost in a run of yours: profile.py
 
 Each cell is checked against the reference on the very inputs that are timed. The whole is measured anew in several
-fresh processes, since a time differs more from process to process than within one. The columns of a record are those
-of c128a.bench.records. Exit status: 1 where there is no GPU, 2 for arguments, a file or a module that cannot be used,
-and for a run that was interrupted.
+fresh processes, since a time differs more from process to process than within one. Exit status: 1 where there is no
+GPU, 2 for arguments, a file or a module that cannot be used, and for a run that was interrupted.
 """
 
 from __future__ import annotations
@@ -206,7 +205,7 @@ def _function(name: str) -> cases.Build:
 def run(asked: Namespace) -> None:
     """Measure, print the table, write the record, whose file is opened first of all."""
     with records.whole_file(asked.out, reserve=RESERVED) if asked.out else nullcontext() as file:
-        facts = provenance(" ".join(["python", "-m", "c128a.bench", *sys.argv[1:]]))
+        facts = provenance(" ".join(["python -m c128a.bench", *sys.argv[1:]]))
         facts |= {"processes": asked.processes, "repeats": asked.repeats}
         if asked.peers:
             facts["peers"] = {name: peer.version for name, peer in peers.find(asked.peers).items()}
