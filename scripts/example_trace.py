@@ -23,9 +23,9 @@ import triton
 from torch.profiler import profile, record_function
 
 from c128a import combine, kernel
-from c128a.bench import combines
+from c128a.bench import cases, combines
 from c128a.bench.profile import CATEGORIES, read, summary
-from c128a.case import CAPACITY, WINDOW
+from c128a.case import WINDOW
 from c128a.layout import Chunk
 from c128a.metadata import build_with_row_loop
 
@@ -34,13 +34,10 @@ TOKENS, LENGTHS, LAYERS, WORKERS = 8192, (32_768, 131_072, 1_048_576), 31, 128
 
 def prepared(length: int) -> tuple[Callable[[], object], Callable[[], object]]:
     """The build and the combine of a step whose requests end at contexts of this length."""
-    case, on_gpu = combines.chunk(TOKENS, length), {"dtype": torch.int32, "device": backend.device()}
+    case = combines.chunk(TOKENS, length)
+    build = partial(build_with_row_loop, *cases._Rows(case).arguments(case.width))
     whole = Chunk(0, case.num_requests, case.width, case.width + WINDOW + max(case.query_lens))
-    positions, requests, table, slots = case.tensors(backend.device())[:4]
-    buffers = (torch.empty(1, CAPACITY, **on_gpu), torch.empty(1, **on_gpu), torch.empty(TOKENS, CAPACITY, **on_gpu))
-    arguments = (positions, 128, 0, requests, table, case.block_size, slots, *buffers, case.width)
-    chunk = combines.inputs_of(case, [whole]).of_chunk(whole)
-    return partial(build_with_row_loop, *arguments), combines.from_rows(chunk, WORKERS)
+    return build, combines.from_rows(combines.inputs_of(case, [whole]).of_chunk(whole), WORKERS)
 
 
 def main(out: Path) -> None:
