@@ -6,28 +6,20 @@ from c128a.bench import combines, peers
 from c128a.case import Case
 
 STEP = Case((2, 1), (3_000, 9_000), 0)
-# A function under the name of SGLang's that uses a constant and another function of its file, and fills the window's
-# part with what the argument of the test says.
+# A function under the name and with the arguments of SGLang's, which uses another function and a constant of its file.
 SOURCE = """
 import of_the_engine
 UNUSED = of_the_engine.value
-WIDE = 128
+OFF = {OFF}
 
-def in_front(bases, requests):
-    return bases[requests]
+def moved(ids):
+    return torch.where(ids < 0, ids, ids + OFF)
 
 def combine_topk_swa_indices(rows, starts, positions, seqs, gathers, bases, behind, size, ratio, topk, out, lens):
-    requests = torch.bucketize(torch.arange(len(rows), device=out.device), starts[1:], right=True)
-    out.fill_(-1)
-    for row, (position, request) in enumerate(zip(positions.tolist(), requests.tolist())):
-        n = (position + 1) // ratio
-        first = max(position - WIDE + 1, 0)
-        out[row, :n] = torch.arange(n, device=out.device) + in_front(bases, request)
-        token = behind[request] + first - (seqs[request] - gathers[request])
-        window = torch.arange(position - first + 1, device=out.device) + token + {OFF}
-        out[row, n : n + len(window)] = window
-        lens[row] = n + position - first + 1
-    return out, lens
+    from c128a.reference import combined_rows
+    requests = torch.bucketize(torch.arange(len(rows), device=out.device), starts[1:], right=True).int()
+    made = combined_rows(positions.long(), requests, seqs, gathers, bases, behind, out.shape[1])
+    return out.copy_(moved(made[0])), lens.copy_(made[1])
 """
 
 

@@ -15,10 +15,10 @@ from scripts import record_checks
 OWN = records.rows(source="recorded", sheet=["builder", "combine", "step", "tiles", "host", "ranks"])
 ELSEWHERE = records.rows(source="elsewhere")
 each_run = pytest.mark.parametrize("name", sorted(set(OWN["record"])))
-CELLS, COMBINE_CELLS = ([cases.cell_name(case) for case in every] for every in (cases.CELLS, combines.COMBINE_CELLS))
-RANK_CELLS = [cases.cell_name(case) for case in cases.RANK_CELLS]
-STEP_CELLS = [combines.step_name(case) for case in combines.STEP_CELLS]
-ONE_LONG = CELLS[-1]
+CELLS, COMBINE_CELLS, RANK_CELLS = (
+    [*map(cases.cell_name, every)] for every in (cases.CELLS, combines.COMBINE_CELLS, cases.RANK_CELLS)
+)
+STEP_CELLS, ONE_LONG = [*map(combines.step_name, combines.STEP_CELLS)], CELLS[-1]
 BASELINE = [cases.cell_name(case) for case in cases.CELLS if case.max_seq_len in cases.LENGTHS][:-1]
 
 
