@@ -35,7 +35,8 @@ def test_the_builder_is_timed_in_both_layouts_between_its_floors():
 
 
 def test_every_call_can_be_launched():
-    for each in [*cases.builder(SMALL), *cases.tiles(Case.decode(1, 300))[:2], *cases.ranks(Case.decode(1, 512))]:
+    small = cases.builder(Case.mixed(1, 1, 300))
+    for each in [*small, *cases.tiles(Case.decode(1, 300))[:2], *cases.ranks(Case.decode(1, 512))]:
         each.call()
         assert "variant" in each.facts and "cell" in each.facts
 

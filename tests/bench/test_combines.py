@@ -37,11 +37,11 @@ def engine(folder, off=0):
 def test_a_chunk_is_timed_in_both_forms_beside_an_engine(tmp_path):
     found = peers.find(engine(tmp_path))
     assert {name: peer.version for name, peer in found.items()} == {"sglang": "0.5.23"}
-    timed = combines.combine(combines.chunk(2, 3_000), found)
+    timed = combines.combine(Case((2,), (3_000,), 0, given_capacity=384), found)
     for each in timed:
         each.call()
     widths = {each.facts["variant"]: each.facts["out_width"] for each in timed}
-    assert (widths["from_rows_adaptive"], widths["from_rows_fixed"]) == (256, 8320)  # the width and 128 of the window
+    assert (widths["from_rows_adaptive"], widths["from_rows_fixed"]) == (256, 512)  # the width and 128 of the window
     assert widths["sglang"] == widths["from_positions"] == widths["fill"] == 256
 
 
