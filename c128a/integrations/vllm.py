@@ -142,8 +142,8 @@ def uninstall() -> None:
 
 def kernel_digest(source: str) -> str:
     """A digest of the statements of the kernel that writes the rows, which is told by its first parameter."""
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.args.args]
-    kernels = [function for function in functions if function.args.args[0].arg == "global_decode_ptr"]
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    kernels = [each for each in functions if ast.unparse(each.args).startswith("global_decode_ptr")]
     text = "\n".join(ast.unparse(statement) for kernel in kernels for statement in kernel.body)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -154,10 +154,9 @@ def _check(released: Callable[..., Any], digest: str, version: str) -> tuple[Lay
     Returns the layout of its rows, and whether decode rows have all columns whatever the width: both are seen in the
     views that it gives for no tokens, for which it launches nothing.
     """
-    found, ours = _parameters(released), [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in NAMES]
-    ours[-1] = ours[-1].replace(default=8192)
-    if found != ours:
-        shown = f"vLLM has   {Signature(found)}\nthis fits  {Signature(ours)}"
+    found, fits = str(Signature(_parameters(released))), f"({', '.join(NAMES)}=8192)"
+    if found != fits:
+        shown = f"vLLM has   {found}\nthis fits  {fits}"
         raise RefusedError(f"{FUNCTION} of vLLM {version} has another signature.\n{shown}")
     if digest != KERNEL:
         raise RefusedError(f"the kernel of {FUNCTION} of vLLM {version} is another: digest {digest}, known {KERNEL}")
