@@ -31,7 +31,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", 
 # Pages, site and serve lines show nothing more on a GPU; tests of the records wait for those that are being made.
 NO_GPU = ("deployment", "pages", "show", "test_readme.py", "test_site.py", "test_torch_free.py")
 NO_GPU += ("bench/test_h200.py", "bench/test_profile.py", "scripts/test_mutations.py", "scripts/test_resolve.py")
-KERNELS = ("metadata", "combine", "frozen", "incidents", "incidents_gpu", "shard", "engine_batches")
+KERNELS = ("metadata", "combine", "frozen", "incidents", "incidents_gpu", "shard")
 REPLAYS = "random_replays"  # two tests of 1,000 replays, which the sanitizer leaves out: they repeat the other launches
 
 

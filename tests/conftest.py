@@ -5,9 +5,10 @@ from hypothesis import Phase, settings
 
 from tests.support.site import site  # noqa: F401 (a fixture)
 
-settings.register_profile("untimed", deadline=None)  # no test depends on how long something takes
-settings.register_profile("first failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # not the smallest
-settings.load_profile("untimed")
+# No test depends on how long something takes; interpreted kernels are slow, so scripts/random_builds.py tries more.
+settings.register_profile("few", deadline=None, max_examples=40)
+settings.register_profile("first failure", settings.get_profile("few"), phases=[Phase.explicit, Phase.generate])
+settings.load_profile("few")
 
 
 def pytest_collection_modifyitems(items):

@@ -9,16 +9,7 @@ import torch
 from c128a.case import Case
 from c128a.frozen import FrozenReader, WidthGraphs
 from c128a.metadata import C128AMetadataBuilder
-from tests.support.builds import BUILDS, DEVICE, POISON, batch_of, far_apart, ids, int32, int64, poisoned
-
-builds = pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS.keys())
-layouts = pytest.mark.parametrize("layout", ["pitched", "packed"])
-
-
-def step(builder, case, max_seq_len):
-    """Build a case at the width of max_seq_len."""
-    batch = batch_of(case)
-    return builder.build(batch.positions, batch.query_start_loc, max_seq_len, batch.block_table, batch.slot_mapping)
+from tests.support.builds import DEVICE, POISON, builds, far_apart, ids, int32, int64, layouts, poisoned, step
 
 
 def built(build, case, buffers, layout="packed"):

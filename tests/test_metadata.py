@@ -1,22 +1,62 @@
 """The function of the report and the builder: both kernels equal the reference, and bad arguments write nothing."""
 
+from functools import partial
+from itertools import accumulate, takewhile
+
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from c128a import kernel, metadata, reference
+from c128a import backend, combine, kernel, metadata, reference
 from c128a.case import Case
-from c128a.layout import prefill_chunks, step_bases
+from c128a.layout import LAYOUTS, prefill_chunks, step_bases
 from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata
 from c128a.tiles import TILES, tile_shape
-from scripts.random_builds import check_build
-from tests.support.builds import BUILDS, DEVICE, POISON, assert_equals_reference, batch_of, ids, int32, int64, poisoned
+from c128a.width import Shard, active_topk_width
+from tests.support.builds import (
+    BUILDS,
+    DEVICE,
+    META,
+    POISON,
+    assert_equals_reference,
+    batches,
+    builds,
+    ids,
+    int32,
+    int64,
+    layouts,
+    poisoned,
+)
+from tests.support.refused import refused
 
-builds = pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS.keys())
-layouts = pytest.mark.parametrize("layout", ["packed", "pitched"])
-BUFFERS = ("global_decode_buffer", "decode_lens_buffer", "prefill_buffer")
+# The function
+
+
+@given(batches())
+def test_random_builds_equal_the_reference_and_touch_nothing_else(case):
+    shape = {"ratio": case.compress_ratio, "block_size": case.block_size, "layout": case.layout}
+    for build in BUILDS.values():
+        inputs, decode = case.tensors(DEVICE)[:4], case.num_decode_tokens
+        assert_equals_reference(build, inputs, decode, case.width, capacity=case.capacity, **shape)
+
+
+# The tile of a build depends on rows × width; these reach each of them with few interpreted programs.
+@builds
+@pytest.mark.parametrize(
+    ("rows", "width", "block_size"),
+    [(3, 128, 2), (3, 256, 2), (2049, 256, 2), (80, 1025, 2), (80, 8192, 3), (2048, 8192, 2)],
+    ids=str,
+)
+def test_every_tile_shape_equals_the_reference(build, rows, width, block_size, monkeypatch):
+    tile = tile_shape(rows, width)
+    monkeypatch.setattr(metadata, "tile_shape", lambda *_: tile)
+    metadata.check.cache_clear()
+    table = torch.randperm(2 * 4096, dtype=torch.int32).view(2, 4096).to(DEVICE)
+    table[:, 1::5] = -1
+    inputs = (int64(1_048_575, 300_000, 16_383, 1_048_575, 900), int32(1, 0, 1, 0, 0), table, int64(0, 1, -1, 3, 4))
+    assert_equals_reference(build, inputs, 3, width, block_size=block_size)
 
 
 def arguments(**changes):
@@ -36,67 +76,39 @@ def arguments(**changes):
     } | changes
 
 
-# The function
+WHOLE, TOUCHING = poisoned(4, 256), poisoned(4, 256)
+FLAT = WHOLE.view(-1)
+TAKEN = {
+    "a table of one column with a stride of its own": {"block_table": int32(3, 9, 4).view(1, 3)[:, :1]},
+    "buffers with strides of their own": {
+        "global_decode_buffer": poisoned(2, 512)[:, :256],
+        "prefill_buffer": poisoned(2, 384),
+        "layout": "pitched",
+    },
+    "buffers that touch": {
+        "global_decode_buffer": TOUCHING[:2],
+        "prefill_buffer": TOUCHING[2:],
+        "layout": "pitched",
+    },
+    "integers of numpy and of tensors on the host": {
+        "num_decode_tokens": np.int64(2),
+        "max_compressed_tokens": torch.tensor(128),
+        "compress_ratio": np.int32(128),
+        "block_size": np.uint16(256),
+    },
+}
 
 
 @builds
-@pytest.mark.parametrize("width", [1, 7, 8, 127, 128, 129, 384, 1025])
-def test_odd_widths_equal_the_reference(build, width):
-    inputs = (int64(128 * width - 1, 5000, 127, 128 * width + 500), int32(0, 0, 0, 0), int32(*range(600)).view(1, -1))
-    assert_equals_reference(build, (*inputs, int64(0, 1, 2, 3)), 2, width, capacity=width + 3, layout="pitched")
-
-
-# The tile of a build depends on rows × width; these reach each of them with few interpreted programs.
-@pytest.mark.parametrize(
-    ("rows", "width", "block_size"),
-    [(3, 128, 2), (3, 256, 2), (2049, 256, 2), (80, 8192, 2), (80, 8192, 3), (2048, 8192, 2)],
-    ids=str,
-)
-def test_every_tile_shape_equals_the_reference(rows, width, block_size, monkeypatch):
-    tile = tile_shape(rows, width)
-    monkeypatch.setattr(metadata, "tile_shape", lambda *_: tile)
-    metadata.check.cache_clear()
-    table = torch.randperm(2 * 4096, dtype=torch.int32).view(2, 4096).to(DEVICE)
-    table[:, 1::5] = -1
-    inputs = (int64(1_048_575, 300_000, 16_383, 1_048_575, 900), int32(1, 0, 1, 0, 0), table, int64(0, 1, -1, 3, 4))
-    assert_equals_reference(build_c128a_topk_metadata, inputs, 3, width, block_size=block_size)
-
-
-def test_random_builds_equal_the_reference_and_touch_nothing_else():
-    for seed in range(25):
-        check_build(np.random.default_rng(seed))
-
-
-@pytest.mark.parametrize(
-    ("table", "expected"),
-    [
-        (int32(*range(20)).view(4, 5)[:, 1:3], [[12, 13, 14, 15], [32, 33, 34, 35]]),  # five elements a row
-        (int32(*range(20)).view(5, 4).t()[:, :1], [[2, 3, -1, -1], [6, 7, -1, -1]]),  # one; four a column, and no other
-    ],
-    ids=["two columns", "one column"],
-)
-def test_a_table_slice_with_a_stride_of_its_own_is_read_by_that_stride(table, expected):
-    batch = {"positions": int64(511, 511), "num_decode_tokens": 2, "token_to_req_indices": int32(1, 3)}
-    decode, _, _ = build_c128a_topk_metadata(**arguments(**batch, block_table=table, block_size=2))
-    assert decode[:, :4].tolist() == expected
-
-
-@builds
-def test_pitched_rows_have_the_stride_of_their_own_buffer(build):
-    buffers = {"global_decode_buffer": poisoned(2, 512)[:, :256], "prefill_buffer": poisoned(2, 384)}
-    batch = {"positions": int64(255, 511, 255, 511), "num_decode_tokens": 2, "token_to_req_indices": int32(0, 0)}
-    decode, _, prefill = build(**arguments(**buffers, **batch, layout="pitched"))
-    assert (decode.stride(0), prefill.stride(0)) == (512, 384)
-    assert [ids(row) for row in decode] == [[768, 769], [768, 769, 770, 771]]
+@pytest.mark.parametrize("changes", TAKEN.values(), ids=TAKEN)
+def test_unusual_arguments_are_taken(build, changes):
+    batch = {"positions": int64(255, 511, 255, 511), "num_decode_tokens": 2}
+    call = arguments(**batch | changes)
+    decode, lens, prefill = build(**call)
+    assert [ids(row) for row in decode] == [[768, 769], [768, 769, 770, 771]] and lens.tolist() == [2, 4]
     assert [ids(row) for row in prefill] == [[0, 1], [0, 1, 2, 3]]
-
-
-@pytest.mark.skipif(DEVICE.type != "cpu", reason="tensors without memory are refused before their strides")
-def test_a_row_stride_over_32_bits_is_refused():
-    call = {name: value.to("meta") if torch.is_tensor(value) else value for name, value in arguments().items()}
-    call["prefill_buffer"] = torch.empty(2**32, dtype=torch.int32, device="meta").as_strided((2, 256), (2**31, 1))
-    with pytest.raises(ValueError, match="prefill_buffer has a row stride of 2147483648"):
-        build_c128a_topk_metadata(**call, layout="pitched")
+    strides = [call[name].stride(0) for name in ("global_decode_buffer", "prefill_buffer")]
+    assert [decode.stride(0), prefill.stride(0)] == (strides if "layout" in changes else [128, 128])
 
 
 @builds
@@ -107,90 +119,70 @@ def test_incident_13_zero_tokens_give_empty_views_and_launch_nothing(build, layo
 
     monkeypatch.setattr(kernel, "launcher", launched)
     monkeypatch.setattr(kernel.Plan, "launch_row_loop", launched)
-    decode, lens, prefill = build(
-        **arguments(positions=int64(), num_decode_tokens=0, layout=layout, slot_mapping=int64())
-    )
-    assert (decode.shape, lens.shape, prefill.shape) == ((0, 128), (0,), (0, 128))
+    empty = {"positions": int64(), "num_decode_tokens": 0, "slot_mapping": int64()}
+    assert [view.shape for view in build(**arguments(**empty, layout=layout))] == [(0, 128), (0,), (0, 128)]
 
 
 BAD = {
-    "width-over-capacity": ({"max_compressed_tokens": 512}, "max_compressed_tokens is 512; global_decode_buffer"),
-    "narrow-prefill": ({"prefill_buffer": poisoned(2, 64)}, "max_compressed_tokens is 128; prefill_buffer"),
-    "few-decode-rows": (
-        {"num_decode_tokens": 2, "global_decode_buffer": poisoned(1, 256)},
-        r"global_decode_buffer of shape \(1, 256\) is too small for 2 rows",
-    ),
-    "few-prefill-rows": (
-        {"num_decode_tokens": 0, "prefill_buffer": poisoned(1, 256)},
-        r"prefill_buffer of shape \(1, 256\) is too small for 2 rows",
-    ),
-    "few-lens": ({"num_decode_tokens": 2, "decode_lens_buffer": poisoned(1)}, "decode_lens_buffer holds 1 elements"),
-    "few-requests": ({"num_decode_tokens": 2, "token_to_req_indices": int32(0)}, "token_to_req_indices holds 1"),
-    "few-slots": ({"slot_mapping": int64()}, "slot_mapping holds 0 elements"),
-    "decode-over-tokens": ({"num_decode_tokens": 3}, "num_decode_tokens is 3.* 2 tokens"),
-    "decode-negative": ({"num_decode_tokens": -1}, "num_decode_tokens is -1"),
-    "width-0": ({"max_compressed_tokens": 0}, "max_compressed_tokens is 0"),
-    "ratio-0": ({"compress_ratio": 0}, "compress_ratio is 0"),
-    "ratio-over-int32": ({"compress_ratio": 2**31}, "compress_ratio is 2147483648"),
-    "block-0": ({"block_size": 0}, "block_size is 0"),
-    "block-over-int32": ({"block_size": 2**31}, "block_size is 2147483648"),
-    "table-1d": ({"block_table": int32(3)}, r"block_table has shape \(1,\); it must have 2 dimension"),
-    "positions-0d": ({"positions": int64(3)[0]}, r"positions has shape \(\); it must have 1 dimension"),
-    "decode-transposed": (
-        {"global_decode_buffer": poisoned(256, 256).t()},
-        r"global_decode_buffer has strides \(1, 256\); its last dimension must be contiguous",
-    ),
-    "packed-in-a-slice": (
-        {"prefill_buffer": poisoned(2, 512)[:, :256]},
-        "prefill_buffer has row stride 512 and 256 columns; packed rows need a contiguous buffer",
-    ),
-    "rows-on-each-other": (
-        {"prefill_buffer": poisoned(1, 512).as_strided((2, 256), (255, 1)), "layout": "pitched"},
-        "prefill_buffer has a row stride of 255; rows of 256 columns would overlap",
-    ),
-    "other-device": ({"slot_mapping": torch.empty(2, dtype=torch.int64, device="meta")}, "slot_mapping is on meta"),
-    "layout": ({"layout": "loose"}, "layout is 'loose'; it must be one of packed, pitched"),
-    "layout-list": ({"layout": []}, r"layout is \[\]"),
+    ValueError: {
+        "max_compressed_tokens is 512; global_decode_buffer": {"max_compressed_tokens": 512},
+        "max_compressed_tokens is 128; prefill_buffer": {"prefill_buffer": poisoned(2, 64)},
+        r"prefill_buffer of shape \(1, 256\) is .* 2 rows": {
+            "num_decode_tokens": 0,
+            "prefill_buffer": poisoned(1, 256),
+        },
+        "decode_lens_buffer holds 1 elements": {"num_decode_tokens": 2, "decode_lens_buffer": poisoned(1)},
+        "token_to_req_indices holds 1": {"num_decode_tokens": 2, "token_to_req_indices": int32(0)},
+        "slot_mapping holds 0 elements": {"slot_mapping": int64()},
+        "num_decode_tokens is 3.* 2 tokens": {"num_decode_tokens": 3},
+        "num_decode_tokens is -1": {"num_decode_tokens": -1},
+        "max_compressed_tokens is 0": {"max_compressed_tokens": 0},
+        "compress_ratio is 0": {"compress_ratio": 0},
+        "compress_ratio is 2147483648": {"compress_ratio": 2**31},
+        "block_size is 0": {"block_size": 0},
+        r"block_table has shape \(1,\); .* 2 dimension": {"block_table": int32(3)},
+        r"positions has shape \(\); it must have 1 dimension": {"positions": int64(3)[0]},
+        r"global_decode_buffer has strides \(1, 256\)": {"global_decode_buffer": poisoned(256, 256).t()},
+        "prefill_buffer has row stride 512 and 256 columns": {"prefill_buffer": poisoned(2, 512)[:, :256]},
+        "row stride of 255; rows of 256 columns": {"prefill_buffer": FLAT.as_strided((2, 256), (255, 1))},
+        "row stride of 2147483648": {"prefill_buffer": FLAT.as_strided((1, 256), (2**31, 1))},
+        "slot_mapping is on meta": {"slot_mapping": META.long()},
+        "layout is 'loose'; it must be one of packed, pitched": {"layout": "loose"},
+        r"layout is \[\]": {"layout": []},
+        "prefill_buffer and global_decode_buffer overlap": {
+            "global_decode_buffer": WHOLE[1:3],
+            "prefill_buffer": FLAT[200:712].view(2, 256),
+        },
+        "global_decode_buffer and decode_lens_buffer overlap": {
+            "global_decode_buffer": WHOLE[:2],
+            "decode_lens_buffer": FLAT[100:102],
+        },
+        "rank is 2; it must be between 0 and 1": {"shard": Shard(2, 2)},
+        "size is 0": {"shard": Shard(0, 0)},
+        "interleave is 0": {"shard": Shard(0, 2, 0)},
+        "do not fit in int32": {"shard": Shard(0, 2**20, 2**11)},
+    },
+    TypeError: {
+        "positions is torch.int32": {"positions": int32(255, 511)},
+        "block_table is torch.int64": {"block_table": int64(3).view(1, 1)},
+        "slot_mapping is of NoneType": {"slot_mapping": None},
+        "decode_lens_buffer is torch.float32": {"decode_lens_buffer": poisoned(2).float()},
+        "num_decode_tokens is True": {"num_decode_tokens": True},
+        "max_compressed_tokens is 1.0": {"max_compressed_tokens": 1.0},
+        "compress_ratio is nan": {"compress_ratio": float("nan")},
+        "block_size is '2'": {"block_size": "2"},
+    },
 }
-WRONG_TYPES = {
-    "positions": int32(255, 511),
-    "token_to_req_indices": int64(0, 0),
-    "block_table": int64(3).view(1, 1),
-    "slot_mapping": None,
-    "global_decode_buffer": poisoned(2, 256).long(),
-    "decode_lens_buffer": poisoned(2).float(),
-    "prefill_buffer": [[0] * 256] * 2,
-}
 
 
-@builds
-@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD.keys())
-def test_bad_argument_is_named_and_nothing_is_written(build, changes, message):
-    call = arguments(**changes)
-    with pytest.raises(ValueError, match=message):
-        build(**call)
-    assert all((call[name] == POISON).all() for name in BUFFERS)
-
-
-@pytest.mark.parametrize(("name", "value"), WRONG_TYPES.items(), ids=WRONG_TYPES.keys())
-def test_a_tensor_of_another_type_is_named(name, value):
-    with pytest.raises(TypeError, match=f"{name} is"):
-        build_c128a_topk_metadata(**arguments(**{name: value}))
-
-
-@pytest.mark.parametrize("name", ["num_decode_tokens", "max_compressed_tokens", "compress_ratio", "block_size"])
-@pytest.mark.parametrize("value", [1.0, float("nan"), True, "2", None, torch.tensor(True)], ids=repr)
-def test_what_is_no_integer_is_a_type_error_even_where_an_equal_integer_was_seen(name, value):
-    build_c128a_topk_metadata(**arguments(**{name: 1}))
-    with pytest.raises(TypeError, match=f"{name} is"):
-        build_c128a_topk_metadata(**arguments(**{name: value}))
-
-
-@builds
-def test_integers_of_numpy_and_tensors_on_the_host_are_integers(build):
-    sizes = {"max_compressed_tokens": torch.tensor(128), "compress_ratio": np.int32(128), "block_size": np.uint16(256)}
-    decode, lens, _ = build(**arguments(num_decode_tokens=np.int64(1), **sizes))
-    assert ids(decode[0]) == [768, 769] and lens.tolist() == [2]
+@refused(BAD)
+def test_bad_argument_is_named_and_nothing_is_written(error, words, call):
+    # A plan of equal integers is at hand: True and 1.0 equal 1.
+    build_c128a_topk_metadata(**arguments(max_compressed_tokens=1))
+    given = arguments(**call)
+    with pytest.raises(error, match=words):
+        build_c128a_topk_metadata(**given)
+    assert all((given[name] == POISON).all() for name in metadata.BUFFERS)
 
 
 SHRINK = {
@@ -202,14 +194,13 @@ SHRINK = {
 }
 
 
-@builds
-@pytest.mark.parametrize("shrink", SHRINK.values(), ids=SHRINK.keys())
-def test_a_buffer_made_smaller_in_place_is_refused_by_the_next_build(build, shrink):
+@pytest.mark.parametrize("shrink", SHRINK.values(), ids=SHRINK)
+def test_a_buffer_made_smaller_in_place_is_refused_by_the_next_build(shrink):
     call = arguments(num_decode_tokens=2, layout="pitched", global_decode_buffer=poisoned(3, 256)[1:])
-    build(**call)
+    build_c128a_topk_metadata(**call)
     shrink(call["global_decode_buffer"])
     with pytest.raises(ValueError, match="global_decode_buffer"):
-        build(**call)
+        build_c128a_topk_metadata(**call)
 
 
 def test_the_views_of_two_builds_are_objects_of_their_own():
@@ -219,45 +210,19 @@ def test_the_views_of_two_builds_are_objects_of_their_own():
     assert [view.dim() for view in build_c128a_topk_metadata(**call)] == [2, 1, 2]
 
 
-@builds
-@layouts
-@pytest.mark.parametrize("overlapping", ["prefill_buffer", "decode_lens_buffer", "global_decode_buffer"])
-def test_buffers_that_would_be_written_over_each_other_are_refused_by_name(build, layout, overlapping):
-    whole = poisoned(4, 256)
-    flat = whole.view(-1)
-    changes = {
-        "prefill_buffer": {"global_decode_buffer": whole[:2], "prefill_buffer": whole[:2]},
-        "decode_lens_buffer": {"global_decode_buffer": whole[:2], "decode_lens_buffer": flat[100:102]},
-        "global_decode_buffer": {"global_decode_buffer": whole[1:3], "prefill_buffer": flat[320:832].view(2, 256)},
-    }[overlapping]
-    with pytest.raises(ValueError, match=f"{overlapping}.* overlap|overlap.*{overlapping}"):
-        build(**arguments(**changes, layout=layout))
-    assert (whole == POISON).all()
-
-
-def test_buffers_that_touch_do_not_overlap():
-    whole = poisoned(2, 256)
-    call = arguments(global_decode_buffer=whole[:1], prefill_buffer=whole[1:], layout="pitched")
-    decode, _, prefill = build_c128a_topk_metadata(**call)
-    assert ids(decode[0]) == [768, 769] and ids(prefill[0]) == [0, 1, 2, 3]
-
-
 def plan(layout="packed", **changes):
     """What is launched for a call: see `arguments`."""
     call = arguments(**changes)
     sizes = [call[name] for name in ("num_decode_tokens", "compress_ratio", "block_size", "max_compressed_tokens")]
-    tensors = [tuple(call[name] for name in names) for names in (BUFFERS, metadata.INPUTS)]
+    tensors = [tuple(call[name] for name in names) for names in (metadata.BUFFERS, metadata.INPUTS)]
     return metadata.make_plan(layout, *sizes, *tensors)
 
 
 def test_the_tile_is_chosen_by_decode_and_prefill_rows_together():
-    positions, rows = torch.zeros(2049, dtype=torch.int64), torch.empty(2048, 8192, dtype=torch.int32, device=DEVICE)
-    sizes = {"global_decode_buffer": rows[:1].clone(), "prefill_buffer": rows, "max_compressed_tokens": 8192}
-    made = plan(positions=positions.to(DEVICE), **sizes)
+    rows = torch.empty(2049, 8192, dtype=torch.int32, device=DEVICE)
+    buffers = {"global_decode_buffer": rows[:1], "prefill_buffer": rows[1:]}
+    made = plan(positions=torch.zeros_like(rows[:, 0], dtype=torch.int64), max_compressed_tokens=8192, **buffers)
     assert made.tile == tile_shape(2049, 8192) != tile_shape(1, 8192)
-
-
-FLAT = poisoned(1032)
 
 
 @pytest.mark.parametrize(
@@ -277,81 +242,76 @@ def test_16_bytes_are_stored_at_once_where_every_row_starts_on_16_bytes(changes,
     assert plan(**changes).unit == (4 if aligned else 1)
 
 
+def test_without_a_gpu_and_without_the_interpreter_a_call_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(backend, "INTERPRET", False)
+    monkeypatch.setattr(backend, "HAS_GPU", False)
+    metadata.check.cache_clear()
+    combine.plan.cache_clear()
+    rows, lens, lengths = poisoned(1, 256), poisoned(1), (int32(301), int32(128), 512, 2)
+    for call in (
+        *(partial(build, **arguments()) for build in BUILDS.values()),
+        partial(combine.combine_prefill_indices, int64(300), int32(0), *lengths, rows, lens),
+        partial(combine.combine_from_rows, poisoned(1, 128), int32(0, 1), *lengths, rows, lens),
+    ):
+        with pytest.raises(RuntimeError, match=r"TRITON_INTERPRET=0 .* no NVIDIA GPU"):
+            call()
+    assert (rows == POISON).all() and (lens == POISON).all()
+
+
 # The builder
 
+REQUESTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 32_000)), max_size=4)  # tokens of a query and before it
+STEPS = st.lists(st.tuples(REQUESTS, st.integers(0, 3), st.booleans()), min_size=1, max_size=2)
+THREE, TWO = [(1, 700)] * 3, [(2, 700), (1, 700)]
 
-def builder(layout="pitched", model_len=65_536, tokens=64, **options):
-    made = C128AMetadataBuilder(model_len, tokens, layout=layout, device=DEVICE, **options)
-    for buffer in (made._rows, made.decode_lens_buffer):
+
+@given(st.sampled_from(LAYOUTS), st.integers(0, 3), st.none() | st.integers(1, 400), STEPS)
+@example("pitched", 0, None, [([(1, 16_000), (7, 16_000)], 0, False)])  # the one decode row is all that is left
+@example("pitched", 1, None, [(THREE, 0, False), (TWO, 0, True), (THREE, 0, False)])
+@example("packed", 1, 400, [([(2, 700), (5, 900), (1, 700)], 2, False), ([(1, 20_000), (6, 800)], 0, False)])
+def test_the_steps_of_a_builder_equal_the_reference(layout, k, workspace_rows, steps):
+    """A step is its requests, the padding tokens of a graph behind them, and whether the GPU alone knows boundaries."""
+    tokens = max(max(len(requests), sum(query for query, _ in requests) + padded, 1) for requests, padded, _ in steps)
+    options = {"num_speculative_tokens": k, "workspace_rows": workspace_rows, "device": DEVICE}
+    made = C128AMetadataBuilder(32_768, tokens, layout=layout, **options)
+    for buffer in (made._rows, made.decode_lens_buffer, made._combined_lens):
         buffer.fill_(POISON)
-    return made
+    for requests, padded, on_device in steps:
+        queries, seqs = [query for query, _ in requests], [query + before for query, before in requests]
+        first = len(list(takewhile(lambda query: query <= 1 + k, queries)))  # decode requests come before
+        case, starts = Case(tuple(queries), tuple(seqs), first, max_model_len=32_768), [0, *accumulate(queries)]
+        decode = case.num_decode_tokens + (padded if first == len(queries) else 0)
+        batch, pad = case.tensors(DEVICE), partial(torch.nn.functional.pad, pad=(0, padded))
+        positions, slots = pad(batch.positions, value=300), pad(batch.slot_mapping, value=-1)
+        of_token = pad(batch.token_to_req_indices, value=-1)
+        table = torch.cat([batch.block_table, batch.block_table])  # engines have rows for more requests than a step
+        has_prefill = len(positions) > decode
+        more = {"seq_lens": seqs} if workspace_rows else {}
+        if on_device and not (workspace_rows and has_prefill):
+            starts, more["num_decode_tokens"] = int32(*starts), decode
+        got = made.build(positions, starts, case.max_seq_len, table, slots, **more)
 
-
-def build(made, batch, max_seq_len=None, **lens):
-    seq = batch.max_seq_len if max_seq_len is None else max_seq_len
-    return made.build(batch.positions, batch.query_start_loc, seq, batch.block_table, batch.slot_mapping, **lens)
-
-
-@st.composite
-def random_batches(draw):
-    """A case, its speculative tokens, the padding tokens of a graph behind it, and the workspace of a step or None."""
-    k = draw(st.integers(0, 3))
-    decode = draw(st.lists(st.integers(0, 1 + k), max_size=5))
-    queries = decode + draw(st.lists(st.integers(2 + k, 20), max_size=2))
-    seqs = [query + draw(st.integers(0, 3000)) for query in queries]
-    case = Case(tuple(queries), tuple(seqs), len(decode), seed=draw(st.integers(0, 9)))
-    return case, k, draw(st.integers(0, 4)), draw(st.none() | st.integers(1, 400))  # at most 20 + 40 + 4 = 64 tokens
-
-
-@layouts
-@settings(max_examples=50)
-@given(random_batches())
-def test_random_batches_equal_the_reference(layout, drawn):
-    case, k, padded, workspace_rows = drawn
-    batch, first = batch_of(case), case.decode_requests
-
-    def with_padding(tensor, value):
-        return torch.cat([tensor, torch.full((padded,), value, dtype=tensor.dtype, device=DEVICE)])
-
-    # A padding token has no slot and no request, and any position.
-    batch.positions, batch.slot_mapping = with_padding(batch.positions, 300), with_padding(batch.slot_mapping, -1)
-    requests = with_padding(batch.token_to_req_indices, -1)
-    decode = batch.num_decode_tokens + (padded if batch.num_decode_tokens == batch.num_tokens else 0)
-    made = builder(layout, 4096, num_speculative_tokens=k, workspace_rows=workspace_rows)
-    got = build(made, batch, seq_lens=case.seq_lens)
-
-    width = 128  # the capacity
-    want = reference.topk_metadata(
-        batch.positions, 128, decode, requests, batch.block_table, 2, batch.slot_mapping, width
-    )
-    assert (got.width, got.num_decode_tokens) == (width, decode)
-    if decode:
-        assert got.global_decode_topk_indices.shape == (decode, 1, width)
-        assert torch.equal(got.global_decode_topk_indices[:, 0], want[0])
-        assert torch.equal(got.decode_topk_lens, want[1])
-    else:
-        assert got.global_decode_topk_indices is None and got.decode_topk_lens is None
-    has_prefill = batch.positions.shape[0] > decode
-    assert (got.prefill_topk_indices is not None) == (has_prefill and workspace_rows is None)
-    assert (got.combined_indices is not None) == (has_prefill and workspace_rows is not None)
-    if got.prefill_topk_indices is not None:
-        assert torch.equal(got.prefill_topk_indices, want[2])
-    elif has_prefill:
-        chunks = prefill_chunks(case.seq_lens[first:], case.query_lens[first:], workspace_rows=workspace_rows)
-        bases = [int32(*[-1] * first, *of_chunks) for of_chunks in step_bases(chunks)]
-        tokens = (batch.positions[decode:], requests[decode:], batch.seq_lens, batch.gather_lens)
-        rows, lens = reference.combined_rows(*tokens, *bases, width + 128)
-        assert torch.equal(got.combined_indices, rows) and torch.equal(got.combined_lens, lens)
-        assert got.chunks == chunks
-
-
-@pytest.mark.parametrize(("layout", "stride"), [("packed", 128), ("pitched", 512)])
-def test_the_stride_of_decode_and_prefill_rows_is_the_width_or_the_capacity(layout, stride):
-    batch = batch_of(Case.mixed(2, 2, 900))
-    got = build(builder(layout), batch)
-    assert got.global_decode_topk_indices.stride(0) == got.prefill_topk_indices.stride(0) == stride
-    got = build(builder(layout, workspace_rows=1000), batch, seq_lens=[900] * 3)
-    assert got.combined_indices.stride(0) == stride + 128  # the window
+        width, part = active_topk_width(case.max_seq_len, 128, 256), slice(decode, None)
+        stride = width if layout == "packed" else 256
+        rows, lens, prefill = reference.topk_metadata(positions, 128, decode, of_token, table, 2, slots, width)
+        assert (got.width, got.num_decode_tokens) == (width, decode)
+        found = [(got.global_decode_topk_indices, rows[:, None], stride)] if decode else []
+        if has_prefill and workspace_rows:
+            chunks = prefill_chunks(seqs[first:], queries[first:], workspace_rows=workspace_rows)
+            bases = [int32(*[-1] * first, *of_chunks) for of_chunks in step_bases(chunks)]
+            inputs = (positions[part], of_token[part], batch.seq_lens, batch.gather_lens, *bases)
+            combined, combined_lens = reference.combined_rows(*inputs, width + 128)
+            found += [(got.combined_indices, combined, stride + 128), (got.combined_lens, combined_lens, 1)]
+            assert got.chunks == chunks and got.prefill_topk_indices is None
+        elif has_prefill:
+            found += [(got.prefill_topk_indices, prefill, stride)]
+            assert got.combined_indices is None
+        assert torch.equal(got.decode_topk_lens, lens) if decode else got.decode_topk_lens is None
+        assert (got.global_decode_topk_indices is None) == (decode == 0)
+        for view, expected, row_stride in found:
+            assert torch.equal(view, expected) and view.stride(0) == row_stride
+        if decode:  # no build moves it
+            assert got.global_decode_topk_indices.data_ptr() == made.global_decode_buffer.data_ptr()
 
 
 @pytest.mark.parametrize(
@@ -369,54 +329,8 @@ def test_buffers_of_the_baseline_deployment_stay_within(options, mib):
     assert made.reserved_bytes <= mib * 2**20
 
 
-def test_decode_and_combined_rows_lie_apart_at_every_width():
-    made = builder(tokens=8, workspace_rows=20_000)
-    case = Case.mixed(3, 5, 900)
-    batch = batch_of(case)
-    for seq in (65_536, 30_000, 900):  # a longer sequence in the batch makes rows wider, not other
-        got = build(made, batch, max_seq_len=seq, seq_lens=case.seq_lens)
-        assert got.combined_indices.shape == (5, got.width + 128)
-        assert [ids(row) for row in got.combined_indices[:, :7]] == [[*range(7)]] * 5  # 900 // 128 = 7 entries
-        assert got.decode_topk_lens.tolist() == [7, 7, 7]
-        blocks = batch.block_table[:3, :4].repeat_interleave(2, dim=1)[:, :7]
-        want = blocks * 2 + int32(0, 1, 0, 1, 0, 1, 0)
-        assert torch.equal(got.global_decode_topk_indices[:, 0, :7], want)
-
-
-@pytest.mark.parametrize(("decode", "prefill"), [(1, 7), (0, 8)])
-def test_decode_and_prefill_rows_of_a_full_batch_never_share_a_cell(decode, prefill):
-    # The two buffers share one row; a batch that fills the builder with one decode token uses all rows but that one.
-    made = builder(tokens=8, max_num_seqs=4, model_len=16_384)
-    batch = batch_of(Case.mixed(decode, prefill, 16_384))
-    got = build(made, batch)
-    assert torch.equal(got.prefill_topk_indices, reference.prefill_rows(batch.positions[decode:], 128, 128))
-    if decode:
-        want = reference.decode_rows(batch.positions[:1], 128, int32(0), batch.block_table, 2, 128)
-        assert torch.equal(got.global_decode_topk_indices[:, 0], want)
-
-
-def test_buffers_keep_their_address_over_all_widths():
-    made = builder(tokens=4)
-    addresses = set()
-    for seq in (65_536, 20_000, 4_096):
-        got = build(made, batch_of(Case.mixed(2, 2, 4_096)), max_seq_len=seq)
-        addresses.add((got.global_decode_topk_indices.data_ptr(), got.prefill_topk_indices.data_ptr()))
-    assert len(addresses) == 1
-
-
-def test_requests_of_a_new_batch_replace_those_of_the_batch_before():
-    made = builder(num_speculative_tokens=1)
-    for queries in ((1, 1, 1), (2, 1), (1, 2), (1, 1), (2, 2, 1)):
-        batch = batch_of(Case(queries, (700,) * len(queries), len(queries)))
-        got = build(made, batch)
-        want = reference.decode_rows(batch.positions, 128, batch.token_to_req_indices, batch.block_table, 2, 128)
-        assert torch.equal(got.global_decode_topk_indices[:, 0], want), queries
-
-
-@layouts
-def test_an_empty_batch_has_no_rows(layout):
-    got = builder(layout).build(int64(), [0], 0, int32().view(0, 0), int64())
-    assert (got.num_decode_tokens, got.global_decode_topk_indices, got.prefill_topk_indices) == (0, None, None)
+def builder(model_len=65_536, tokens=64, layout="pitched", **options):
+    return C128AMetadataBuilder(model_len, tokens, layout=layout, device=DEVICE, **options)
 
 
 def test_a_builder_has_rows_for_the_tokens_of_every_sequence_and_widths_of_its_policy():
@@ -425,68 +339,69 @@ def test_a_builder_has_rows_for_the_tokens_of_every_sequence_and_widths_of_its_p
     assert made.width_for(40_000) == 384  # 312 entries; the next power of two is 512
 
 
-def test_an_empty_query_may_stand_behind_a_prefill():
-    got = two(positions=range(595, 600), starts=(0, 5, 5))
-    assert got.num_decode_tokens == 0 and got.prefill_topk_indices.shape == (5, 128)
-
-
 def test_warmup_lists_one_variant_for_each_tile_shape():
     assert [(*variant.constants[-2:], variant.warps) for variant in builder().warmup()] == list(TILES)
 
 
-def two(positions=(600, 601), starts=(0, 1, 2), seq=602, tokens=64, table_rows=2, seq_lens=None, **options):
+def two(
+    positions=(600, 601), starts=(0, 1, 2), seq=602, table_rows=2, seq_lens=None, num_decode_tokens=None, **options
+):
     """A build of two tokens, of a request each unless the starts say otherwise."""
-    made = builder(tokens=tokens, **options)
-    table = int32(*range(3 * table_rows)).view(table_rows, 3)
-    return made.build(int64(*positions), starts, seq, table, int64(*positions), seq_lens=seq_lens)
+    table, slots = int32(*range(3 * table_rows)).view(table_rows, 3), int64(*positions)
+    lens = {"seq_lens": seq_lens, "num_decode_tokens": num_decode_tokens}
+    return builder(**options).build(int64(*positions), starts, seq, table, slots, **lens)
 
 
 STEP = {"positions": (899, 895, 896, 897, 898, 899), "starts": (0, 1, 6), "seq": 900, "workspace_rows": 1000}
+ON_DEVICE = {"starts": int32(0, 1, 2), "num_decode_tokens": 2}
 BAD_BATCHES = {
-    "seq": ({"seq": 70_000}, "max_seq_len is 70,000: its rows need 546 columns, but the capacity is 512"),
-    "tokens": ({"tokens": 1}, "positions has 2 tokens; max_num_batched_tokens is 1"),
-    "decode-rows": ({"max_num_seqs": 1}, "2 decode tokens; max_num_seqs × decode_threshold allows 1"),
-    "start": ({"starts": (1, 2)}, "query_start_loc is .* must start at 0"),
-    "end": ({"starts": (0, 3)}, "must start at 0 and end at most at the 2 tokens"),
-    "decrease": ({"starts": (0, 2, 1)}, "query_start_loc is .* must not decrease"),
-    "empty": ({"starts": ()}, r"query_start_loc is \[\]"),
-    "number": ({"starts": 2}, r"query_start_loc is \[2\]"),
-    "table": ({"table_rows": 1}, "block_table has 1 rows; the batch has 2 decode requests"),
-    "seq_lens-missing": (STEP, "seq_lens is missing"),
-    "seq_lens-one-short": (STEP | {"seq_lens": (900,)}, r"seq_lens has shape \(1,\); query_start_loc has 2 requests"),
-    "seq_lens-under-its-query": (STEP | {"seq_lens": (900, 4)}, r"seq_lens\[1\] is 4; its query has 5 tokens"),
-    "seq_lens-over-the-longest": (STEP | {"seq_lens": (901, 900)}, r"seq_lens\[0\] is 901; max_seq_len is 900"),
-    "layout": ({"layout": "loose"}, "layout is 'loose'; it must be one of packed, pitched"),
-    "no-tokens": ({"tokens": 0}, "max_num_batched_tokens is 0"),
-    "max_num_seqs": ({"max_num_seqs": 0}, "max_num_seqs is 0"),
-    "speculative": ({"num_speculative_tokens": -1}, "num_speculative_tokens is -1"),
-    "block-under-ratio": ({"kv_block_size": 64}, "kv_block_size is 64; it must be a multiple of 128"),
-    "block-no-multiple": ({"kv_block_size": 200}, "kv_block_size is 200"),
-    "policy": ({"policy": "widest"}, "policy is 'widest'"),
-    "model_len": ({"model_len": 0}, "max_model_len is 0"),
-    "workspace_rows": ({"workspace_rows": 0}, "workspace_rows is 0"),
+    ValueError: {
+        "max_seq_len is 70,000: its rows need 546 columns, but the capacity is 512": {"seq": 70_000},
+        "positions has 2 tokens; max_num_batched_tokens is 1": {"tokens": 1},
+        "2 decode tokens; max_num_seqs × decode_threshold allows 1": {"max_num_seqs": 1},
+        "query_start_loc is .* must start at 0": {"starts": (1, 2)},
+        "must start at 0 and end at most at the 2 tokens": {"starts": (0, 3)},
+        "query_start_loc is .* must not decrease": {"starts": (0, 2, 1)},
+        r"query_start_loc is \[\]": {"starts": ()},
+        r"query_start_loc is \[2\]": {"starts": 2},
+        "block_table has 1 rows; the batch has 2 decode requests": {"table_rows": 1},
+        "query_start_loc is empty": ON_DEVICE | {"starts": int32()},
+        "num_decode_tokens is 3; the step has 2 tokens": ON_DEVICE | {"num_decode_tokens": 3},
+        "block_table has 1 rows; query_start_loc has 2 requests": ON_DEVICE | {"table_rows": 1},
+        "num_decode_tokens is 1 of 2 tokens": ON_DEVICE | {"num_decode_tokens": 1, "workspace_rows": 4096},
+        "seq_lens is missing": STEP,
+        r"seq_lens has shape \(1,\); query_start_loc has 2 requests": STEP | {"seq_lens": (900,)},
+        r"seq_lens\[1\] is 4; its query has 5 tokens": STEP | {"seq_lens": (900, 4)},
+        r"seq_lens\[0\] is 901; max_seq_len is 900": STEP | {"seq_lens": (901, 900)},
+        "layout is 'loose'; it must be one of packed, pitched": {"layout": "loose"},
+        "max_num_batched_tokens is 0": {"tokens": 0},
+        "max_num_seqs is 0": {"max_num_seqs": 0},
+        "num_speculative_tokens is -1": {"num_speculative_tokens": -1},
+        "decode_threshold is 0": {"decode_threshold": 0},
+        "kv_block_size is 64; it must be a multiple of 128": {"kv_block_size": 64},
+        "kv_block_size is 200": {"kv_block_size": 200},
+        "policy is 'widest'": {"policy": "widest"},
+        "max_model_len is 0": {"model_len": 0},
+        "workspace_rows is 0": {"workspace_rows": 0},
+    },
+    TypeError: {
+        r"query_start_loc is \[0.0, 1.7": {"starts": [0, 1.7, 2]},
+        r"query_start_loc is \[False, True\]": {"starts": [False, True]},
+        "query_start_loc is of list": ON_DEVICE | {"starts": [0, 1, 2]},
+        "query_start_loc is torch.int64": ON_DEVICE | {"starts": int64(0, 1, 2)},
+        "num_decode_tokens is True": ON_DEVICE | {"num_decode_tokens": True},
+        "max_seq_len is 512.0": {"seq": 512.0},
+        **{f"{name} is 256.5": {name: 256.5} for name in ("max_num_seqs", "num_speculative_tokens", "kv_block_size")},
+        "max_model_len is 256.5": {"model_len": 256.5},
+        "max_num_batched_tokens is 256.5": {"tokens": 256.5},
+    },
 }
 
 
-@pytest.mark.parametrize(("options", "message"), BAD_BATCHES.values(), ids=BAD_BATCHES.keys())
-def test_a_batch_or_a_builder_over_the_limits_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        two(**options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        *[({"starts": starts}, "query_start_loc") for starts in ([0, 1.7, 2], [0, float("nan"), 2], [False, True])],
-        *[({"seq": length}, "max_seq_len") for length in (float("nan"), 512.0, True)],
-        *[({option: 256.5}, f"{option} is 256.5") for option in ("model_len", "tokens", "max_num_seqs")],
-        *[({option: 256.5}, f"{option} is 256.5") for option in ("num_speculative_tokens", "kv_block_size")],
-    ],
-    ids=str,
-)
-def test_what_is_no_integer_is_a_type_error(options, message):
-    with pytest.raises(TypeError, match=message):
-        two(**options)
+@refused(BAD_BATCHES)
+def test_a_batch_or_a_builder_over_the_limits_is_refused(error, words, call):
+    with pytest.raises(error, match=words):
+        two(**call)
 
 
 @pytest.mark.parametrize("starts", [np.array([0, 1, 2], dtype=np.int32), torch.tensor([0, 1, 2]), [0, 1, 2]], ids=type)
@@ -497,3 +412,10 @@ def test_integers_of_numpy_and_torch_are_lengths_and_offsets(starts):
 def test_layout_has_no_default():
     with pytest.raises(TypeError, match="layout"):
         C128AMetadataBuilder(4096, 8)
+
+
+def test_the_longest_decode_query_follows_from_the_drafts_unless_it_is_given():
+    # Under context parallel it is one token, while the sliding-window builder keeps 1 + k.
+    drafts, ranks = {"num_speculative_tokens": 2}, {"shard": Shard(1, 8)}
+    for options, threshold in ((drafts, 3), (drafts | ranks, 1), (drafts | ranks | {"decode_threshold": 5}, 5)):
+        assert builder(**options).decode_threshold == threshold
