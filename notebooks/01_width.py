@@ -19,6 +19,7 @@ __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="How wide must a row be?", html_head_file="head.html")
 
 with app.setup(hide_code=True):
+    import math
     from functools import partial
     from itertools import product
 
@@ -213,11 +214,13 @@ def _(built, capacity, curves, fits, model_len, needed, policy, ratio, seq, step
     _means = (steps["width"] * steps["share"]).groupby(steps["policy"]).sum()  # columns, over all lengths
     _more = _means["pow2"] / _means["aligned"] - 1
     _curve = partial(
-        forms.curve,
+        forms.points,
         curves.assign(name=curves["policy"].map(theme.POLICY_NAME)),
         x="seq",
         series="name",
         styles=theme.POLICIES,
+        dots=False,
+        join=True,
         x_axis=forms.Axis("longest sequence of the batch, tokens", log=2, domain=(128, _top)),
         side=64,
     )
@@ -270,18 +273,19 @@ def _(built, capacity, full_trips, rows, rows_ui, trips, values, width):
     _blocks = [128 << power for power in range(7)]  # columns a trip
     _trips = pd.DataFrame({"name": [f"{block:,}".replace("1,024", "1,024 (PR)") for block in _blocks]})
     _trips["high"], _trips["low"] = ([loop_trips(columns, block) for block in _blocks] for columns in (capacity, width))
-    _trips["label"] = [f"{trip.high:,} → {trip.low:,}, ÷ {trip.high / trip.low:.3g}" for trip in _trips.itertuples()]
-    _trips_picture = forms.spans(
-        _trips.assign(tip=_trips["label"]),
+    _trips["tip"] = [f"{trip.high:,} → {trip.low:,}, ÷ {trip.high / trip.low:.3g}" for trip in _trips.itertuples()]
+    _full, _this = "full width", "this width"
+    _ends = [_trips.assign(trips=_trips["high"], of=_full, label=_trips["tip"])]
+    _ends += [_trips.assign(trips=_trips["low"], of=_this, low=math.nan, high=math.nan)]
+    _trips_picture = forms.points(
+        pd.concat(_ends, ignore_index=True),
+        x="trips",
+        y="name",
+        series="of",
         title="Trips a row, by the columns of a trip",
         description="Trips of the row loop at full width and at this width, by the columns of a trip",
-        styles={"": theme.Style(theme.FAINT)},
-        marks=_trips.rename(columns={"high": "full width", "low": "this width"}).melt(
-            "name", ["full width", "this width"], "kind", "at"
-        ),
-        mark_styles={"full width": theme.Style(theme.GREY, "square"), "this width": theme.Style(theme.BLUE)},
-        axis=forms.Axis("trips", log=2),
-        row_height=30,
+        styles={_full: theme.Style(theme.GREY, "square"), _this: theme.Style(theme.BLUE)},
+        x_axis=forms.Axis("trips", log=2),
     )
     _bytes = built.assign(value=rows * ITEMSIZE * built["width"], part=built["name"])
     _bytes["label"] = _bytes["value"].map(human_bytes) + _bytes["width"].map(" ({:,} columns)".format)

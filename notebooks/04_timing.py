@@ -61,7 +61,7 @@ with app.setup:
     FIELDS = page.shared_fields() | {"batch": page.Choice("p8192", tuple(BATCHES)), "budget": page.Integer(10, 1, 60)}
     FIELDS |= {"cache": page.Choice("warm", ("warm", "cold"))}
     LOG_US = forms.Axis("microseconds", log=10)
-    LOG_BYTES = forms.Axis("bytes of the rows", log=2, unit="bytes", grid=False)
+    LOG_BYTES = forms.Axis("bytes of the rows", log=2, unit="bytes")
 
     def figure(value, unit):
         """A number up to the first digit of its uncertainty `unit`: three digits at most, one at least; "" for NaN."""
@@ -342,16 +342,18 @@ def _(at, batch, cache, packed):
     _gain_picture = forms.points(_gains, x="ratio", y="title", series="length", description=_words, **_look)
 
     # The goal for the tiles: from so many bytes on, so many times the fill.
-    _goals = pd.DataFrame({"bytes": [256, 2**20, 2**25, 2**29], "over": [1.6, 1.25, 1.15, 1.15]})
-    _goals["label"] = ["goal for the tiles", "", "", ""]
+    _goals = pd.DataFrame(
+        {"bytes": [256, 2**20, 2**20, 2**25, 2**25, 2**29], "over": [1.6, 1.6, 1.25, 1.25, 1.15, 1.15]}
+    )
+    _goals["label"] = ["goal for the tiles"] + [""] * 5
     _over = _rows[_rows["variant"].isin(["row_loop_adaptive", "tiled"])].drop(columns=["low", "high"])
     _words = "Time over the scaled fill against the bytes of the rows, with the goal that was set for the tiles"
     _axis = forms.Axis("time over the scaled fill, ×", log=2, ticks=(1, 1.25, 1.6, 2, 3, 4, 6, 8))
     _rules = pd.DataFrame({"at": [1], "label": ["scaled fill"]})
     _look = {"styles": {name: LOOKS[name] for name in (LOOP, TILES)}, "x_axis": LOG_BYTES, "y_axis": _axis}
-    _look |= {"reference": _goals, "reference_step": True, "rules": _rules}
+    _look |= {"reference": _goals, "rules": _rules}
     _fill_picture = forms.points(_over, x="bytes", y="over", series="name", description=_words, **_look)
-    _goal = pd.cut(_tiles["bytes"], [*_goals["bytes"]], right=False, labels=_goals["over"][:3]).astype(float)
+    _goal = pd.cut(_tiles["bytes"], _goals["bytes"].unique(), right=False, labels=_goals["over"].unique()).astype(float)
     _missed = _tiles[_tiles["over"].round(2) > _goal]
     _loads = (_of["loads"]["us"] > _of["fill"]["us"])[_missed.index].sum()
     _said = f"Tiles take {_tiles['over'].min():.2f} to {_tiles['over'].max():.2f} × the scaled fill: with {cache} L2 "
@@ -645,7 +647,8 @@ def _(get_live, packed):
         _recorded = packed[(packed["batch"] == _last.batch) & (packed["cache"] == "warm")]
         _looks = LOOKS | {name: ON_CPU[name] for name in ON_CPU if name in set(_points["name"])}
         _drawn = _recorded[_recorded["name"].isin(LOOKS)].sort_values("max_seq_len")
-        _picture = by_bytes(_drawn, live=_points[_points["name"].isin(_looks)], styles=_looks)
+        _points = _points[_points["name"].isin(_looks)].assign(live=True)
+        _picture = by_bytes(pd.concat([_drawn.assign(live=False), _points]), styles=_looks)
         # The narrowest rows: where the width matters most.
         _narrowest = _mine[_mine["max_seq_len"] == _mine["max_seq_len"].min()].set_index("variant")
         _said = f"live · {page.user_text(_last.gpu)}, {TITLES[_last.batch]} at {_mine['max_seq_len'].min():,} tokens: "

@@ -229,9 +229,10 @@ def _(still):
     _looks["row, power of two alone"] = RED._replace(dash=(2, 2))
     _rows = pd.DataFrame(still["why_128"].facts["rows"]).set_axis(["entries", *_looks], axis=1)
     _rows = _rows.melt("entries", var_name="row", value_name="columns")
-    _axes = {"x_axis": forms.Axis("entries of a row"), "y_axis": forms.Axis("columns"), "height": 210, "step": True}
+    _axes = {"x_axis": forms.Axis("entries of a row"), "y_axis": forms.Axis("columns"), "height": 210}
+    _axes |= {"series": "row", "dots": False, "join": True, "step": True}
     _text = "Columns that a decode kernel takes at a time, beside the columns of a row"
-    _curve = forms.curve(_rows, x="entries", y="columns", series="row", styles=_looks, description=_text, **_axes)
+    _curve = forms.points(_rows, x="entries", y="columns", styles=_looks, description=_text, **_axes)
     _past = still["why_128"].facts["reads_past_without"]
     _end = f"Up to {_past} entries a row of a power of two alone would end before the first 128 that the kernel takes."
     _places = linked(page.table(pd.DataFrame(still["constant"].facts["rows"])))
@@ -459,19 +460,20 @@ def _(run, times, values):
             _rows.append({"context": _context, "why": f"{_refused}"})
     _columns = ["context", "form", "width", "builder", "combine", "low", "value", "high", "why"]
     _table = pd.DataFrame(_rows, columns=_columns)
-    _drawn = _table[_table["why"].isna()].assign(kind=lambda rows: rows["form"])
+    _drawn = _table[_table["why"].isna()].copy()
     _drawn["name"] = [f"{row.context:,}, {row.form}" for row in _drawn.itertuples()]
     _drawn["label"] = [f"{row.value:.2%}, {row.builder + row.combine:,.0f} µs saved" for row in _drawn.itertuples()]
-    _look = {"axis": forms.Axis("more tokens per second", unit="percent"), "rules": REPORTED, "row_height": 28}
+    _look = {"x": "value", "y": "name", "series": "form", "rules": REPORTED}
+    _look["x_axis"] = forms.Axis("more tokens per second", unit="percent")
     _styles, _text = {name: STYLE[name] for name in list(FORM.values())[1:]}, "The gain by context"
-    _gains = _drawn[_drawn["kind"] == "adaptive width"].set_index("context")["value"]
+    _gains = _drawn[_drawn["form"] == "adaptive width"].set_index("context")["value"]
     _adaptive = len(_gains) and (
         f"The adaptive width gains most at {_gains.idxmax():,} tokens, {_gains.max():.2%}, and least at "
         f"{_gains.idxmin():,}, {_gains.min():.2%}."
     )
     _missing = " ".join(f"{row.context:,} tokens: {row.why}." for row in _table[_table["why"].notna()].itertuples())
     page.stack(
-        forms.spans(_drawn, styles=_styles, description=_text, **_look) if len(_drawn) else None,
+        forms.points(_drawn, styles=_styles, description=_text, **_look) if len(_drawn) else None,
         page.sentence(f"The same step at other contexts. {_adaptive or ''} {_missing}"),
         page.downloads(_table, "c128a-account", values),
     )
@@ -529,15 +531,16 @@ def _(moved, run):
     _said = f"Microseconds saved a step at 32,768 tokens; the combine counts {_layers} layers."
     _blocks = [block(moved["where"], _shown, _said)]
 
-    _look = {"styles": STYLE, "legend": False, "axis": forms.Axis("gain", unit="percent"), "rules": REPORTED}
-    _look["description"] = "The range of the gain that the assumptions leave, beside the reported one"
-    _said = f"{run.model}, {run.tokens:,} tokens a step. A bar is the range that the assumptions leave, the diamond "
+    _look = {"styles": STYLE, "legend": False, "x_axis": forms.Axis("gain", unit="percent"), "rules": REPORTED}
+    _look |= {"description": "The range of the gain that the assumptions leave, beside the reported one"}
+    _look |= {"x": "value", "y": "name", "series": "kind"}
+    _said = f"{run.model}, {run.tokens:,} tokens a step. A bar is the range that the assumptions leave, the dot "
     _said += "their chosen values."
     for _found in (moved["throughput"], moved["first_token"]):
         _rows = pd.DataFrame(_found.facts.get("rows", []), columns=["form", "context", "low", "value", "high"])
         _rows["kind"] = _rows["form"].map(FORM).fillna("adaptive width")
         _rows["name"] = _rows["kind"].where(_rows["context"].isna(), _rows["context"].map("{:,.0f} tokens".format))
-        _shown = forms.spans(_rows, **_look) if _found.facts else None
+        _shown = forms.points(_rows, **_look) if _found.facts else None
         _blocks.append(block(_found, _shown, _said))
     mo.vstack(_blocks, gap=1.5)
     return

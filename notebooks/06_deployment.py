@@ -401,16 +401,16 @@ def _(found, values):
     _shown = widths if len(widths) <= 12 else pd.concat([widths[:6], widths[-6:]])
     _start = 64  # tokens: a log axis has no 0
     _reach = ["never" if pd.isna(row.first) else f"{row.first:,} to {row.last:,}" for row in _shown.itertuples()]
-    _spans = pd.DataFrame({"kind": _shown["status"], "name": _shown["width"].map("{:,} columns: ".format) + _reach})
-    _spans["low"], _spans["high"] = _shown["first"].fillna(_start).clip(lower=_start), _shown["last"].fillna(_start)
-    _spans["tip"] = _spans["name"] + " tokens, " + _spans["kind"]
+    _spans = pd.DataFrame({"part": _shown["status"], "name": _shown["width"].map("{:,} columns: ".format) + _reach})
+    _spans["start"], _spans["value"] = _shown["first"].fillna(_start).clip(lower=_start), _shown["last"].fillna(_start)
+    _spans["tip"] = _spans["name"] + " tokens, " + _spans["part"]
     _colours = {"can occur": theme.BLUE, "listed": theme.GREEN, "missing from your list": theme.VERMILLION}
-    _picture = forms.spans(
+    _picture = forms.bars(
         _spans,
-        styles={kind: theme.Style(_colours.get(kind, theme.GREY)) for kind in dict.fromkeys(_spans["kind"])},
+        styles={kind: theme.Style(_colours.get(kind, theme.GREY)) for kind in dict.fromkeys(_spans["part"])},
         axis=forms.Axis("tokens of the longest sequence, log scale", log=2),
         rules=pd.DataFrame({"at": [max(values["seq"], _start)], "label": ["typical context"]}),
-        row_height=26,
+        bar_height=14,
         description="For each width the lengths of the longest sequence that lead to it",
     )
     _text = f"One width, **{found.widths[0]:,} columns**, in every step: there is one thing to warm up."

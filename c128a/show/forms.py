@@ -1,25 +1,30 @@
-"""Six forms of picture: each takes a pandas DataFrame and a few keywords, and returns a Picture. Torch-free.
+"""Four forms of picture: each takes a pandas DataFrame and a few keywords, and returns a Picture. Torch-free.
 
 | form   | shows                                                       | columns (optional ones in brackets)           |
 |--------|-------------------------------------------------------------|-----------------------------------------------|
 | bands  | memory, rows, programs, lanes: [start, stop) in named lanes | lane start stop, kind or order                |
 |        |                                                             | [group lanes label short]                     |
-| points | measured values, with whiskers, on linear or log axes       | x and y as named [series low high here label] |
-| bars   | amounts side by side or stacked                             | name value [part label low high]              |
-| curve  | lines or steps of several series, "you are here"            | x and y as named [series]                     |
-| spans  | ranges on one axis, a line each                             | name low high [kind value label]              |
+| points | values over linear or log axes: dots with whiskers, lines   | x and y as named                              |
+|        | or steps, "you are here"                                    | [series low high here live label]             |
+| bars   | amounts or ranges, side by side or stacked                  | name value [start part label low high]        |
 | matrix | verdicts, a cell each                                       | row and column as named, kind [label]         |
 
-A column `tip` holds the text shown when the pointer is on a mark, which a screen reader reads too. Other frames that a
-form takes are named like the keyword, and every one may have a `tip`. `Look` has the keywords that all forms share.
+A column `tip` holds the text shown when the pointer is on a mark, which a screen reader reads too; without it the mark
+is told by its columns. Other frames that a form takes are named like the keyword. Every form takes these keywords too:
+
+    description   the name of the chart for a screen reader; the form adds axes and kinds. It must not be empty.
+    title         a line of text above the chart
+    styles        {kind or series: theme.Style}, all entries of the legend in their order; else `theme.styled`
+    legend        False for none; there is none either where there is one entry
+    click         columns whose values the clicked mark of bands or of a matrix reports, see `page.clickable`
 
 A picture is a Vega-Lite dictionary, written here as one: Altair takes tens of milliseconds to build and check a chart
 of this size, most of what a key press may take; a test has each form checked by Altair instead.
 
 >>> widths = pd.DataFrame({"name": ["fixed", "adaptive"], "value": [8192, 256], "label": ["8,192", "256"]})
->>> picture = bars(widths, description="Columns a row")
->>> picture.spec["description"], len(picture.spec["datasets"]["bars"])
-('Columns a row', 2)
+>>> picture = bars(widths, description="Columns a row", axis=Axis("columns"))
+>>> picture.spec["description"], picture.spec["datasets"]["bars"][0]["tip"]
+('Columns a row. Across: columns', 'fixed, 8,192')
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Required, TypedDict, Unpack
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -75,7 +80,8 @@ class Picture:
         formats: dict[str, Spec] = {}
         for name, part in self._data.items():
             if _length(part) < LONG:
-                datasets[name] = _records(part)
+                columns = [[None if pd.isna(value) else value for value in one.tolist()] for one in part.values()]
+                datasets[name] = [dict(zip(part, row, strict=True)) for row in zip(*columns, strict=True)]
             else:
                 frame = pd.DataFrame(part)
                 datasets[name] = frame.to_csv(index=False, lineterminator="\n", float_format="%.10g")
@@ -101,12 +107,6 @@ def _length(part: Columns) -> int:
     return len(next(iter(part.values()), ()))
 
 
-def _records(part: Columns) -> list[dict[str, Any]]:
-    """The rows as dictionaries of Python's own numbers and texts; what is missing is None."""
-    columns = [[None if pd.isna(value) else value for value in values.tolist()] for values in part.values()]
-    return [dict(zip(part, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
 # ----------------------------------------------------------------------------------------------------------- axes
 
 
@@ -123,10 +123,10 @@ class Axis:
     unit: Literal["", "bytes", "percent"] = ""
     domain: tuple[float, float] | None = None
     ticks: Sequence[float] | None = None
-    grid: bool = True
 
 
 PLAIN = Axis()
+_DECADES = [float(f"{digit}e{power}") for power in range(-4, 10) for digit in (1, 2, 5)]
 _LABEL = {
     "": "format(datum.value, ',.12~g')",
     "percent": "format(datum.value, '.3~%')",
@@ -135,33 +135,12 @@ _LABEL = {
 }
 
 
-def ticks(low: float, high: float, *, log: int = 0, most: int = 14) -> list[float]:
-    """Round numbers from low to high for an axis: powers of two, 1-2-5 of each power of ten, or even steps.
-
-    >>> ticks(100, 600, log=2), ticks(0.4, 70, log=10), ticks(0, 0.04)
-    ([128, 256, 512], [0.5, 1, 2, 5, 10, 20, 50], [0, 0.01, 0.02, 0.03, 0.04])
-    """
-    if log == 2:
-        powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-        chosen = [2.0**power for power in powers[:: len(powers) // (most + 1) + 1]]
-    elif log == 10:
-        digits = (1,) if high / low > 10**4 else (1, 2, 5)
-        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        chosen = [float(f"{digit}e{power}") for power in decades for digit in digits]
-    else:
-        rough = (high - low or 1) / 6
-        unit = 10.0 ** math.floor(math.log10(rough))
-        step = next(unit * digit for digit in (1, 2, 5, 10) if unit * digit >= rough)
-        chosen = [round(at * step, 12) for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return [int(tick) if tick == int(tick) else tick for tick in chosen if low <= tick <= high]
-
-
 class _Scale:
-    """An axis of numbers, and where on it a value lies."""
+    """An axis of numbers, and where on it a value lies. room: the part of it that stays free for labels."""
 
     def __init__(self, axis: Axis, values: Iterable[float], *, room: float = 0.0, side: int = 0) -> None:
         known = [value for value in values if value == value]
-        self.axis, self.side = axis, side
+        self.axis, self.title, self.side = axis, axis.title, side
         if axis.domain:
             self.low, self.high = axis.domain
         elif axis.log:
@@ -170,7 +149,6 @@ class _Scale:
         else:
             self.low, most = min([0, *known]), max([0, *known])
             self.high = most + (most - self.low) * (room or 0.05) or 1
-        self.ticks = ticks(self.low, self.high, log=axis.log) if axis.ticks is None else list(axis.ticks)
 
     def share(self, values: Any) -> np.ndarray:
         """Where values lie, from 0 to 1."""
@@ -187,10 +165,13 @@ class _Scale:
         scale: Spec = {"type": "log", "base": self.axis.log} if self.axis.log else {"zero": False}
         scale |= {"domain": [self.low, self.high], "nice": False}
         axis: Spec | None = None
-        if self.axis.title or self.axis.ticks is not None:
-            axis = {"title": self.axis.title or None, "values": self.ticks, "grid": self.axis.grid}
-            axis |= {"labelExpr": _LABEL[self.axis.unit], "labelFlush": False}
-            labels = self.side - (16 if self.axis.title else 0)
+        if self.title or self.axis.ticks is not None:
+            axis = {"title": self.title or None, "labelExpr": _LABEL[self.axis.unit], "labelFlush": False}
+            given = self.axis.ticks if self.axis.log != 10 or self.axis.ticks is not None else _DECADES
+            axis |= (
+                {"tickCount": 7} if given is None else {"values": [at for at in given if self.low <= at <= self.high]}
+            )
+            labels = self.side - (16 if self.title else 0)
             axis |= {"minExtent": labels, "maxExtent": labels} if self.side else {}
         return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
@@ -222,25 +203,9 @@ class _Names:
 # ---------------------------------------------------------------------------------------------------- the drawing
 
 
-class Look(TypedDict, total=False):
-    """What every form takes by keyword.
-
-    description: what a screen reader calls the chart; it must not be empty. title: a line of text above the chart.
-    styles: {kind or series: theme.Style}, all entries of the legend in their order; else `theme.styled`.
-    legend: False for none; there is none either where there is one entry.
-    click: columns whose values the clicked mark reports, see `page.clickable`.
-    """
-
-    description: Required[str]
-    title: str
-    styles: Styles | None
-    legend: bool
-    click: Sequence[str]
-
-
 @dataclass
 class _Drawing:
-    """A picture in the making: layers over one pair of axes, each with its data."""
+    """A picture in the making: layers over one pair of axes, each with its data, and the keywords of all forms."""
 
     form: str
     x: Any
@@ -250,6 +215,7 @@ class _Drawing:
     styles: Styles | None = None
     legend: bool = True
     click: Sequence[str] = ()
+    kinds: list[str] = field(default_factory=list)
     layers: list[Spec] = field(default_factory=list)
     data: dict[str, Columns] = field(default_factory=dict)
 
@@ -278,9 +244,10 @@ class _Drawing:
 
     def signs(self, styles: Styles, field: str, **channels: str) -> Spec:
         """Encodings of a field by attributes of its styles, as color="colour"; those of one field share a legend."""
+        self.kinds += [kind for kind in styles if kind and kind not in self.kinds]
         shown = None
         if self.legend and len(styles) > 1:
-            wide = sum(map(len, styles)) > 90 and len(styles) > 3
+            wide = sum(map(len, styles)) > 80 and len(styles) > 3
             shown = {"symbolOpacity": 1, **({"columns": 2} if wide else {})}
         entry = {"field": field, "type": "nominal", "legend": shown}
         return {
@@ -294,14 +261,11 @@ class _Drawing:
         Texts are those of the column label, and are read out; tips of other marks are hovered and read out, unless aria
         is False. The dataset gets the columns that encodings, expressions and clicks name. No rows or text, no layer.
         """
+        if mark == "text" and rows is not None:  # a screen reader would tell an empty text as a picture without a name
+            name, rows = f"{name}_texts", _where(rows["label"] != "", rows)
+            rows = rows if len(rows["label"]) else None
         if rows is None:
             return
-        if mark == "text":
-            written = rows["label"] != ""  # a screen reader would tell an empty text as a picture without a name
-            if not any(written):
-                return
-            if not all(written):
-                name, rows = f"{name}_texts", _where(written, rows)
         encoding = encoding or {}
         if not encoding.keys() & {"x", "y"}:
             channels = ("x", "x2", "y", "y2") if mark in ("rect", "rule") else ("x", "y")
@@ -337,7 +301,7 @@ class _Drawing:
         """A dashed line across the picture at each rule, its label at the end."""
         if rules is None:
             return
-        rows = _need(f"{self.form}: rules", rules, "at")
+        rows = _told(_need(f"{self.form}: rules", rules, "at"), "label", "at")
         place = self.place(**{along: "at"})
         self.add("rules", rows, "rule", place, strokeDash=[5, 4], strokeWidth=2, stroke=colour)
         if along == "y":
@@ -346,10 +310,19 @@ class _Drawing:
             self.write("rules", rows, place | {"y": {"value": 0}}, align="left", dx=6, dy=-8, fontWeight="bold")
 
     def picture(self, height: float, *, canvas: bool = False) -> Picture:
-        """What was added, as a picture of this height in pixels."""
+        """What was added, as a picture of this height in pixels; the one place where a chart is named and described."""
         if not self.description:
             raise ValueError(f"{self.form}: description is empty; it must say what the chart shows")
-        spec = theme.chart(canvas=canvas) | {"$schema": alt.SCHEMA_URL, "description": self.description}
+        parts = {"Across": self.x.title, "Up": self.y.title, "Kinds": ", ".join(self.kinds)}
+        told = [self.description, *(f"{what}: {text}" for what, text in parts.items() if text)]
+        # By the chart itself: mo.ui.altair_chart ignores a renderer that is set elsewhere.
+        drawn = {"embedOptions": {"renderer": "canvas" if canvas else "svg", "actions": False}}
+        spec: Spec = {
+            "$schema": alt.SCHEMA_URL,
+            "config": theme.CONFIG,
+            "usermeta": drawn,
+            "description": ". ".join(told),
+        }
         spec |= {"width": "container", "height": round(height), "layer": self.layers}
         if self.title:
             spec["title"] = self.title
@@ -373,12 +346,24 @@ def _need(what: str, frame: pd.DataFrame | None, *columns: str, **optional: Any)
     return rows
 
 
+def _told(rows: Columns, *columns: str) -> Columns:
+    """The rows with tips: where they have none, these columns of theirs, each text once and empty ones left out."""
+
+    def written(value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return f"{int(value):,}" if value % 1 == 0 else f"{value:,.3g}"
+
+    each = zip(*(map(written, rows[name].tolist()) for name in columns), strict=True)
+    return {"tip": np.array([", ".join(filter(None, dict.fromkeys(texts))) for texts in each], dtype=object), **rows}
+
+
 def _where(chosen: np.ndarray, rows: Columns) -> Columns:
     """The rows for which `chosen` is true."""
     return {name: values[chosen] for name, values in rows.items()}
 
 
-def _values(frame: pd.DataFrame | Columns | None, *names: str) -> list[float]:
+def _values(frame: pd.DataFrame | None, *names: str) -> list[float]:
     """All values of those columns that there are."""
     return [] if frame is None else [value for name in names if name in frame for value in frame[name].tolist()]
 
@@ -413,7 +398,7 @@ def bands(
     side: int = 84,
     room: int = 900,
     canvas: bool = False,
-    **look: Unpack[Look],
+    **look: Any,
 ) -> Picture:
     """Rectangles [start, stop) in lanes that are named at the left: memory, rows of a buffer, programs, lanes.
 
@@ -436,12 +421,11 @@ def bands(
     lane_height, side (the room for names), room (the width that labels must fit): pixels.
     canvas: draw by canvas instead of SVG, for a thousand marks and more; a screen reader does not find them then.
     """
-    ordered = "order" in marks
-    given = _need("bands: marks", marks, "lane", "start", "stop", "order" if ordered else "kind", group="")
+    order = "order" if "order" in marks else "kind"
+    given = _need("bands: marks", marks, "lane", "start", "stop", order, group="")
     low, high = x_axis.domain or (min(marks["start"], default=0), max(marks["stop"], default=1))
-    eighths = [low + (high - low) * part / 8 for part in range(9)]
-    drawn = x_axis.ticks if x_axis.ticks is not None or not x_axis.title else eighths
-    x = _Scale(replace(x_axis, domain=(low, high), ticks=drawn, grid=False), ())
+    eighths = [low + (high - low) * part / 8 for part in range(9)] if x_axis.title else None
+    x = _Scale(replace(x_axis, domain=(low, high), ticks=eighths if x_axis.ticks is None else x_axis.ticks), ())
     y = _Lanes(given, lanes, groups, side)
     drawing = _Drawing("bands", x, y, **look)
     roof, floor = 0.06 if signs is None else 0.38, 0.94 if notes is None else 0.64  # of the marks, in their lane
@@ -452,19 +436,19 @@ def bands(
         rows = _need(f"bands: {what}", frame, "lane", *need.split(), group="", lanes=1, **optional)
         if rows is None:
             return None
-        starts, stops = (
-            (rows["start"], rows["stop"]) if "start" in need else (rows["at"], rows["at"] + (high - low) / 120)
-        )
+        first, last = ("start", "stop") if "start" in need else ("at", "at")
+        wide = (high - low) / 120 if first == last else 0  # of a cut
         tops = y.tops(rows)
-        ends = {"y": tops + top, "y2": tops + rows["lanes"] - 1 + bottom}
-        return {**rows, "x": starts.astype(float), "x2": stops.astype(float), **ends}
+        rows |= {"x": rows[first].astype(float), "x2": rows[last].astype(float) + wide}
+        return _told(rows | {"y": tops + top, "y2": tops + rows["lanes"] - 1 + bottom}, *need.split(), "lane")
 
-    rows = put("marks", marks, "start stop", roof, floor)
-    look_of = {} if ordered else drawing.styled(rows["kind"], drawing.styles)
-    most = max([1.0, *_values(marks, "order")])  # of the orders, where there are any
-    viridis = {"scheme": "viridis", "domain": [0, most]}
-    fill: Spec = {"fill": {"field": "order", "type": "quantitative", "legend": None, "scale": viridis}}
-    if not ordered:
+    rows = put("marks", marks, f"start stop {order}", roof, floor)
+    if order == "order":
+        most = max([1.0, *_values(marks, "order")])
+        viridis = {"scheme": "viridis", "domain": [0, most]}
+        fill: Spec = {"fill": {"field": "order", "type": "quantitative", "legend": None, "scale": viridis}}
+    else:
+        look_of = drawing.styled(rows["kind"], drawing.styles)
         fill = drawing.signs(look_of, "kind", fill="colour")
         rows["y"] = rows["y2"] - [look_of[kind].height for kind in rows["kind"]] * (rows["y2"] - rows["y"])
     if canvas:
@@ -475,16 +459,16 @@ def bands(
     rows, upright = put("rules", rules, "at", 0, 1), drawing.place(x="x", y="y", y2="y2")
     drawing.add("rules", rows, "rule", upright, color=theme.INK, strokeDash=[2, 2], aria=False)
     rows = put("cuts", cuts, "at", 0.08, 0.92)
-    drawing.add("cuts", rows, "rect", color="#FFFFFF", stroke="#000000", strokeWidth=1)
+    drawing.add("cuts", rows, "rect", color="#FFFFFF", stroke="#000000", strokeWidth=1, aria=False)
     if labels is not None or "label" in marks:
-        texts = marks if labels is None else labels
-        rows = put("labels", texts, "start stop label", roof, floor, short="", kind="")
+        rows = put("labels", marks if labels is None else labels, "start stop label", roof, floor, short="", kind="")
         pixels = (x.share(rows["x2"]) - x.share(rows["x"])) * room
         rows["label"] = _fitting(pixels, rows["label"], rows["short"])
         rows["x"], rows["y"] = (rows["x"] + rows["x2"]) / 2, (rows["y"] + rows["y2"]) / 2
-        rows["ink"] = np.array([look_of[kind].ink if kind in look_of else theme.INK for kind in rows["kind"]])
-        if ordered:
+        if order == "order":
             rows["ink"] = np.where(rows["order"] < 0.6 * most, "#FFFFFF", "#000000")
+        else:
+            rows["ink"] = np.array([look_of[kind].ink if kind in look_of else theme.INK for kind in rows["kind"]])
         drawing.add("labels", rows, "text", fontSize=11.5, tooltip=None, color=_INK_OF_ROW)
     if outlines is not None:
         rows = put("outlines", outlines, "start stop kind", 0.02, 0.98, tag="")
@@ -558,73 +542,100 @@ def points(
     series: str | None = None,
     x_axis: Axis = PLAIN,
     y_axis: Axis = PLAIN,
+    dots: bool = True,
     join: bool | Sequence[str] = False,
-    live: pd.DataFrame | None = None,
+    step: bool = False,
     rules: pd.DataFrame | None = None,
     reference: pd.DataFrame | None = None,
-    reference_step: bool = False,
+    here: pd.DataFrame | None = None,
+    held: pd.DataFrame | None = None,
+    shade: pd.DataFrame | None = None,
     height: int = 0,
-    **look: Unpack[Look],
+    side: int = 0,
+    **look: Any,
 ) -> Picture:
-    """Measured values: colour and shape by series, whiskers, a ring where the page is, live points over recorded ones.
+    """Values over an axis: dots with whiskers, told apart by colour and shape, or lines, by colour and dashes.
 
     rows: the columns named by x, y and series, and [low high] the ends of a whisker, [here] true where a ring is drawn,
-        [label] text over the point, [tip]. A column of texts gives an axis of names ("\\n" breaks a name).
-    join: draw lines through the points of every series, or of the series named.
-    live: more rows of the same columns, drawn larger and with a rim.
-    rules: at [label], dashed lines across the measured axis: y, or x where y holds names.
-    reference: x, y [label], a dashed line to compare with, in steps with reference_step.
-    height: in pixels; 330, or by the number of names.
+        [live] true for a dot of this session, drawn larger and with a rim, [label] text over the dot, [tip]. A column
+        of texts gives an axis of names ("\\n" breaks a name).
+    dots: False draws none. join: lines through the dots of every series, or of the series named; live ones stand alone.
+        step: each value lasts until the next.
+
+    Other frames:
+        rules: at [label], dashed lines across the measured axis: y, or x where y holds names
+        reference: x, y [label], a dashed line to compare with
+        here: x, y [label series tip], "you are here": dots on an upright rule; a label, of several lines with "\\n",
+            stands on the side of its dot where there is room. Where y is missing the rule alone is drawn.
+        held: x, to, y, a thick line over the range in which y stays what it is
+        shade: start, stop [label], ranges of x with a ground of their own
+
+    height: 330, or by the number of names; side: the room for the y axis, so that pictures line up. Both are pixels.
     """
-    parts = [part for part in (rows, live, reference) if part is not None]
 
     def named(column: str) -> bool:
-        return not all(pd.api.types.is_numeric_dtype(part.get(column, int)) for part in parts)
+        return not pd.api.types.is_numeric_dtype(rows[column])
 
     along = "x" if named(y) else "y"  # the axis that measures
-    ends = [*_values(rules, "at"), *(end for part in parts for end in _values(part, "low", "high"))]
+    ends = [*_values(rules, "at"), *_values(rows, "low", "high")]
 
-    def scale(name: str, axis: Axis, column: str) -> _Names | _Scale:
-        values = [value for part in parts for value in _values(part, column)]
-        more = ends if name == along else []
-        return _Names(values, axis.title) if named(column) else _Scale(axis, values + more)
+    def scale(name: str, axis: Axis, column: str) -> Any:
+        values = [value for frame in (rows, reference, here) for value in _values(frame, column)]
+        if named(column):
+            return _Names(values, axis.title)
+        return _Scale(axis, values + (ends if name == along else []), side=side if name == "y" else 0)
 
     drawing = _Drawing("points", scale("x", x_axis, x), scale("y", y_axis, y), **look)
+    across, height = drawing.x, height or round(330 if along == "y" else 38 * drawing.y.size + 20)
     at = {"x": x, "y": y}
-    measured: dict[str, Columns] = {}
-    for name, frame in {"rows": rows, "live": live}.items():
-        if frame is not None:
-            part = measured[name] = drawing.take(name, frame, at=at)
-            part["series"] = part[series] if series else np.full(len(frame), "")
-    every = measured["rows"]
-    look_of = drawing.styled([kind for part in measured.values() for kind in part["series"]], drawing.styles)
+    every = drawing.take("rows", rows, at=at, here=False, live=False)
+    every["series"] = every[series] if series else np.full(len(rows), "")
+    live = every["live"].astype(bool)
+    look_of = drawing.styled(every["series"], drawing.styles)
     colour = drawing.signs(look_of, "series", color="colour")
+    if shade is not None:
+        ground = drawing.take("shade", shade, at={"x": "start", "x2": "stop"})
+        drawing.add("shade", ground, "rect", color=theme.HERE, opacity=0.18, aria=False)
+        drawing.add("shade", ground, "rule", drawing.place(x="x"), color=theme.HERE, strokeWidth=2, aria=False)
+        narrow = across.share(ground["x2"]) - across.share(ground["x"]) <= 0.5  # then its text stands beside it
+        drawing.write_beside("shade", ground, narrow, 8, y=height - 14)
     drawing.rule(rules, theme.GREY, along)
     if reference is not None:
         line = drawing.take("reference", reference, at=at)
-        step = "step-after" if reference_step else "linear"
-        drawing.add("reference", line, "line", interpolate=step, strokeDash=[4, 4], strokeWidth=1.5, color=theme.INK)
+        drawing.add("reference", line, "line", strokeDash=[4, 4], strokeWidth=1.5, color=theme.INK, aria=False)
         drawing.write("reference", line, align="left", dx=4, dy=-9)
     if join:
-        line = every if join is True else _where(np.isin(every["series"], join), every)
-        drawing.add("lines", line, "line", colour, strokeWidth=1.5, aria=False)
-    for name, part in measured.items():
-        if "low" in part:
-            place = {"x": "low", "x2": "high", "y": "y"} if along == "x" else {"x": "x", "y": "low", "y2": "high"}
-            whisker = {"strokeWidth": 3, "opacity": 0.6, "clip": True, "aria": False}
-            drawing.add(name, part, "rule", drawing.place(**place) | colour, **whisker)
+        joined = ~live if join is True else ~live & np.isin(every["series"], join)
+        dashed = colour | drawing.signs(look_of, "series", strokeDash="dash") | {"description": {"field": "series"}}
+        line = {"strokeWidth": 1.5 if dots else 2.5, "interpolate": "step-after" if step else "linear"}
+        drawing.add("lines", _where(joined, every), "line", dashed, aria=not dots, **line)
+    if dots:
+        every = _told(every, "series", x, y)
         sign = colour | drawing.signs(look_of, "series", shape="shape")
-        if name == "live":
-            drawing.add(name, part, "point", sign, **_DOT, size=190, stroke=theme.HERE, strokeWidth=1.5)
-        else:
-            drawing.add(name, part, "point", sign, **_DOT, size=95 if len(rows) <= 60 else 40)
-            drawing.clicked()
-        drawing.write(name, part, dy=-15)
-    if "here" in rows:
-        ring = {"size": 340, "shape": "circle", "color": theme.HERE, "strokeWidth": 2, "opacity": 1}
-        ringed = _where(every["here"].astype(bool), {"x": every["x"], "y": every["y"]})
-        drawing.add("here", ringed, "point", **ring)
-    return drawing.picture(height or (330 if along == "y" else 38 * drawing.y.size + 20))
+        small = {"size": 95 if len(rows) <= 60 else 40}
+        large = {"size": 190, "stroke": theme.HERE, "strokeWidth": 1.5}
+        for name, chosen, size in (("rows", ~live, small), ("live", live, large))[: 1 + any(live)]:
+            part = _where(chosen, every)
+            if "low" in rows:
+                place = {"x": "low", "x2": "high", "y": "y"} if along == "x" else {"x": "x", "y": "low", "y2": "high"}
+                whisker = {"strokeWidth": 3, "opacity": 0.6, "clip": True, "aria": False}
+                drawing.add(name, part, "rule", drawing.place(**place) | colour, **whisker)
+            drawing.add(name, part, "point", sign, **_DOT, **size)
+            drawing.write(name, part, dy=-15)
+    if any(every["here"]):
+        ring = {"size": 340, "shape": "circle", "color": theme.HERE, "strokeWidth": 2, "opacity": 1, "aria": False}
+        drawing.add("ring", _where(every["here"].astype(bool), every), "point", **ring)
+    thick = drawing.take("held", held, at={**at, "x2": "to"})
+    drawing.add("held", thick, "rule", strokeWidth=12, opacity=0.35, color=theme.HERE, aria=False)
+    if here is not None:
+        marks = _told(drawing.take("here", here, at=at, series=""), "series", "label")
+        inks = [look_of[name].colour if name in look_of else theme.HERE for name in marks["series"]]
+        known = _where(~np.isnan(marks["y"].astype(float)), {**marks, "ink": np.array(inks)})
+        upright = {"x": np.unique(marks["x"])}
+        drawing.add("here_rule", upright, "rule", color=theme.HERE, strokeDash=[3, 3], aria=False)
+        drawing.add("here", known, "point", **_DOT, size=120, fill=_INK_OF_ROW)
+        drawing.write_beside("here", known, across.share(known["x"]) > 0.5, 12, lineBreak="\n", dy=-33)
+    return drawing.picture(height)
 
 
 # ----------------------------------------------------------------------------------------------------------- bars
@@ -639,38 +650,38 @@ def bars(
     rules: pd.DataFrame | None = None,
     bar_height: int = 24,
     room: int = 900,
-    **look: Unpack[Look],
+    **look: Any,
 ) -> Picture:
-    """Amounts as horizontal bars from zero (from 1 on a log axis), a line of the picture for each name.
+    """Amounts or ranges as horizontal bars, a line of the picture for each name.
 
-    rows: name, value, [part] for the colour: the parts of a name have their bars under each other, or end to end with
-        stack; [label] text at the end of a bar, or in it with stack; [low high] ends of a whisker; [tip]
-    totals: name, label: texts at the ends of stacks.
-    rules: at [label], dashed lines across.
+    rows: name, value, [start] where the bar begins, else at zero, or at 1 on a log axis; [part] for the colour: the
+        parts of a name have their bars under each other, or end to end with stack; [label] text at the end of a bar, or
+        in it with stack; [low high] ends of a whisker; [tip]
+    totals: name, label: texts at the ends of stacks. rules: at [label], dashed lines across.
     axis: drawn where it has a title. room: the width in pixels that labels of a stack must fit.
     """
-    given = _need("bars: rows", rows, "name", "value", part="")
-    parts, names = given["part"], [str(name) for name in given["name"]]
     base = 1.0 if axis.log else 0.0
-    starts, ends = np.full(len(rows), base), given["value"].astype(float)
+    given = _need("bars: rows", rows, "name", "value", part="", start=base)
+    told = ["label"] if "label" in rows else ["start", "value"] if "start" in rows else ["value"]
+    given = _told(given, "name", "part", *told)
+    parts, names = given["part"], [str(name) for name in given["name"]]
+    starts, ends = given["start"].astype(float), given["value"].astype(float)
     if stack:
         ends = pd.Series(ends).groupby(names).cumsum().to_numpy()
         starts = pd.Series(ends).groupby(names).shift(fill_value=0).to_numpy()
-    y = _Names(names)
-    x = _Scale(axis, [base, *ends, *_values(rows, "high"), *_values(rules, "at")], room=0.35)
+    values = [*starts, *ends, *_values(rows, "high"), *_values(rules, "at")]
+    x, y = _Scale(axis, values, room=0.35 if "label" in rows or stack else 0.0), _Names(names)
     drawing = _Drawing("bars", x, y, **look)
     look_of = drawing.styled(parts, drawing.styles)
-    # Of the bars under each other that a name has: their number, which of them each is, and its share of the line.
+    # How many bars a name has under each other, which of them each is, and the share of the line that it takes.
     order = [part for part in look_of if part in parts]
-    several = not stack and len(y.names) < len(rows)
-    together = len(order) if several else 1
-    nth = np.array([order.index(part) if several else 0 for part in parts])
-    thick = bar_height / (bar_height + 12) if together == 1 else 0.86 / together
-    tops = y.at(names) + (nth - together / 2) * thick
-    bottoms = tops + thick * (1 if together == 1 else 0.94)
+    together = 1 if stack or len(y.names) == len(rows) else len(order)
+    nth = np.array([order.index(part) if together > 1 else 0 for part in parts])
+    share = bar_height / (bar_height + 12) if together == 1 else 0.86 / together
+    tops = y.at(names) + (nth - together / 2) * share
+    bottoms = tops + share * (1 if together == 1 else 0.94)
     made = {**given, "x": starts, "x2": ends, "y": tops, "y2": bottoms}
     drawing.add("bars", made, "rect", drawing.signs(look_of, "part", fill="colour"))
-    drawing.clicked()
     middle = {**made, "y": (tops + bottoms) / 2, "ink": np.array([look_of[part].ink for part in parts])}
     if "low" in rows:
         place = drawing.place(x="low", x2="high", y="y")
@@ -679,7 +690,7 @@ def bars(
         texts = _fitting((ends - starts) / (x.high - x.low) * (room - 150), given["label"])
         labels = {**middle, "x": (starts + ends) / 2, "label": texts}
         drawing.add("labels", labels, "text", fontSize=12.5, color=_INK_OF_ROW)
-    elif "label" in rows:
+    else:
         labels = {**middle, "x": np.fmax(ends, given.get("high", ends))}
         drawing.add("labels", labels, "text", fontSize=12.5, align="left", dx=7, color=theme.INK)
     if totals is not None:
@@ -690,107 +701,11 @@ def bars(
     return drawing.picture(y.size * (12 + bar_height * (1 if together == 1 else 0.72 * together)))
 
 
-# ---------------------------------------------------------------------------------------------------------- curve
-
-
-def curve(
-    rows: pd.DataFrame,
-    *,
-    x: str,
-    y: str,
-    series: str | None = None,
-    x_axis: Axis = PLAIN,
-    y_axis: Axis = PLAIN,
-    step: bool = False,
-    here: pd.DataFrame | None = None,
-    held: pd.DataFrame | None = None,
-    shade: pd.DataFrame | None = None,
-    height: int = 340,
-    side: int = 0,
-    **look: Unpack[Look],
-) -> Picture:
-    """Lines of several series over one axis, told apart by colour and dashes; "you are here" as a rule and points.
-
-    rows: the columns named by x, y and series; step: each value lasts until the next.
-    here: x, y [label series tip], points on an upright rule, coloured by their series; a label, of several lines with
-        "\\n", stands on the side of its point where there is room. Where y is missing the rule alone is drawn.
-    held: x, to, y, a thick line over the range in which y stays what it is.
-    shade: start, stop [label], ranges of x with a ground of their own.
-    height, and side, the room for the y axis, so that pictures under each other line up: pixels.
-    """
-    xs, ys = _values(rows, x) + _values(here, x), _values(rows, y) + _values(here, y)
-    across = _Scale(x_axis if x_axis.domain or not xs else replace(x_axis, domain=(min(xs), max(xs))), xs)
-    drawing = _Drawing("curve", across, _Scale(y_axis, ys, side=side), **look)
-    at = {"x": x, "y": y}
-    lines = drawing.take("rows", rows, at=at)
-    lines["series"] = lines[series] if series else np.full(len(rows), "")
-    look_of = drawing.styled(lines["series"], drawing.styles)
-    if shade is not None:
-        ground = drawing.take("shade", shade, at={"x": "start", "x2": "stop"})
-        drawing.add("shade", ground, "rect", color=theme.HERE, opacity=0.18)
-        drawing.add("shade", ground, "rule", drawing.place(x="x"), color=theme.HERE, strokeWidth=2)
-        narrow = across.share(ground["x2"]) - across.share(ground["x"]) <= 0.5  # then its text stands beside it
-        drawing.write_beside("shade", ground, narrow, 8, y=height - 14)
-    sign = drawing.signs(look_of, "series", color="colour", strokeDash="dash")
-    drawing.add("lines", lines, "line", sign, interpolate="step-after" if step else "linear")
-    drawing.clicked()
-    thick = drawing.take("held", held, at={**at, "x2": "to"})
-    drawing.add("held", thick, "rule", strokeWidth=12, opacity=0.35, color=theme.HERE)
-    if here is not None:
-        dots = drawing.take("here", here, at=at, series="")
-        inks = [look_of[name].colour if name in look_of else theme.HERE for name in dots["series"]]
-        known = _where(~np.isnan(dots["y"].astype(float)), {**dots, "ink": np.array(inks)})
-        upright = {"x": np.unique(dots["x"])}
-        drawing.add("here_rule", upright, "rule", color=theme.HERE, strokeDash=[3, 3], aria=False)
-        drawing.add("here", known, "point", **_DOT, size=120, fill=_INK_OF_ROW)
-        drawing.write_beside("here", known, across.share(known["x"]) > 0.5, 12, lineBreak="\n", dy=-33)
-    return drawing.picture(height)
-
-
-# ---------------------------------------------------------------------------------------------------------- spans
-
-
-def spans(
-    rows: pd.DataFrame,
-    *,
-    axis: Axis = PLAIN,
-    marks: pd.DataFrame | None = None,
-    mark_styles: Styles | None = None,
-    rules: pd.DataFrame | None = None,
-    row_height: int = 36,
-    **look: Unpack[Look],
-) -> Picture:
-    """Ranges on one axis, a line of the picture for each name: what an assumption leaves, the lengths of a width.
-
-    rows: name, low, high, [kind] for the colour, [value] a diamond within the range, [label] text at its end, [tip]
-    marks: name, at, kind, points on the lines, in mark_styles.
-    rules: at [label], dashed lines across.
-    """
-    values = _values(rows, "low", "high", "value") + _values(marks, "at") + _values(rules, "at")
-    across = _Scale(axis, values, room=0.3 if "label" in rows else 0.05)
-    drawing = _Drawing("spans", across, _Names(_values(rows, "name")), **look)
-    ranges = drawing.take("rows", rows, at={"x": "low", "x2": "high", "y": "name"}, kind="")
-    colour = drawing.signs(drawing.styled(ranges["kind"], drawing.styles), "kind", color="colour")
-    drawing.add("ranges", ranges, "rule", colour, strokeWidth=10, opacity=0.45 if "value" in rows else 0.9)
-    drawing.clicked()
-    if "value" in rows:
-        place = drawing.place(x="value", y="y")
-        drawing.add("ranges", ranges, "point", place | colour, **_DOT, size=130, shape="diamond")
-    drawing.add("ranges", ranges, "text", drawing.place(x="x2", y="y"), align="left", dx=9, color=theme.INK)
-    if marks is not None:
-        dots = drawing.take("marks", marks, "kind", at={"x": "at", "y": "name"})
-        dots["sign"] = dots["kind"]
-        sign = drawing.signs(drawing.styled(dots["sign"], mark_styles), "sign", fill="colour", shape="shape")
-        drawing.add("marks", dots, "point", sign, **_DOT, size=95)
-    drawing.rule(rules)
-    return drawing.picture(row_height * drawing.y.size)
-
-
 # --------------------------------------------------------------------------------------------------------- matrix
 
 
 def matrix(
-    rows: pd.DataFrame, *, row: str, column: str, column_title: str = "", cell_height: int = 38, **look: Unpack[Look]
+    rows: pd.DataFrame, *, row: str, column: str, column_title: str = "", cell_height: int = 38, **look: Any
 ) -> Picture:
     """A grid of verdicts: a cell where a row and a column meet, in the colour of its kind.
 
@@ -805,6 +720,7 @@ def matrix(
     cells["ink"] = np.array([look_of[kind].ink for kind in cells["kind"]])
     if "label" not in rows:
         cells["label"] = np.array([f"{look_of[kind].sign} {kind}".strip() for kind in cells["kind"]])
+    cells = _told(cells, row, column, "label")
     box = drawing.place(x="x1", x2="x2", y="y1", y2="y2") | drawing.signs(look_of, "kind", fill="colour")
     box["x"]["axis"] |= {"orient": "top", "labelAngle": 0}
     drawing.add("cells", cells, "rect", box, stroke=theme.PAPER, strokeWidth=2)

@@ -100,8 +100,6 @@ SERIES = (
     Style(SKY, "triangle-down", (1, 3), ink="#00334D"),
 )
 
-FONT = "PT Sans, Noto Sans, Helvetica, Arial, sans-serif"
-
 
 def styled(names: Iterable[Any]) -> dict[str, Style]:
     """A style for each name in order of appearance; after the last of SERIES they begin again.
@@ -114,7 +112,7 @@ def styled(names: Iterable[Any]) -> dict[str, Style]:
 
 CONFIG: dict[str, Any] = {
     "background": "transparent",
-    "font": FONT,
+    "font": "PT Sans, Noto Sans, Helvetica, Arial, sans-serif",
     "padding": 4,
     "view": {"stroke": None},
     "axis": {
@@ -136,16 +134,6 @@ CONFIG: dict[str, Any] = {
         "symbolStrokeWidth": 2,
     },
     "title": {"anchor": "start", "fontSize": 14, "fontWeight": 600, "offset": 8},
-    "text": {"fontSize": 12, "font": FONT},
+    "text": {"fontSize": 12},
     "line": {"strokeWidth": 2.5},
-    "range": {"category": [style.colour for style in SERIES]},
 }
-
-
-def chart(*, canvas: bool = False) -> dict[str, Any]:
-    """What every chart begins with: the theme and how it is drawn.
-
-    The option reaches vega-embed through the chart itself: mo.ui.altair_chart ignores a renderer set elsewhere.
-    """
-    options = {"renderer": "canvas" if canvas else "svg", "actions": False}
-    return {"config": CONFIG, "usermeta": {"embedOptions": options}}

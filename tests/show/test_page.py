@@ -101,8 +101,8 @@ def test_downloads_hold_the_frame_and_are_made_when_pressed(monkeypatch):
 
 
 def test_a_picture_takes_the_place_of_the_empty_chart_and_a_click_reports_its_mark():
-    rows = pd.DataFrame({"name": [r"it's <5> & \"6\" \\1"], "value": [1]})
-    picture, picked = forms.bars(rows, description="x", click=["name"]), []
+    rows = pd.DataFrame({"row": [r"it's <5> & \"6\" \\1"], "column": ["a"], "kind": ["b"]})
+    picture, picked = forms.matrix(rows, row="row", column="column", description="x", click=["row"]), []
     element = page.clickable(picked.append)
     _, _, rest = page.shown(element, picture).text.partition("data-spec='")
     assert json.loads(html.unescape(rest.partition("'")[0])) == picture.spec
