@@ -1,1 +1,1 @@
-"""What the workbook's pages are built from: a theme, four forms of picture, the parts of a page, the kernel's source."""
+"""What the workbook's pages are built from: a theme, four forms of picture, parts of a page, the kernel's source."""
