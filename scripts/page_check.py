@@ -9,15 +9,13 @@ import argparse
 import random
 import statistics
 import sys
-from pathlib import Path
 
 from playwright.sync_api import Page
-from workbook import chromium, served, settle, watch
+from workbook import chromium, served, settle, used, watch
 
 from c128a.show.page import PAGES
 
 TIMES = 30
-
 HEAP_MIB = "() => { gc(); gc(); return performance.memory.usedJSHeapSize / 1048576; }"
 CONTROLS = "[role=slider], [role=radio], [role=checkbox], input[type=number], input[role=spinbutton], select"
 
@@ -82,13 +80,12 @@ def main() -> int:
             for turn in range(options.changes + 1):
                 if turn % max(options.changes // 4, 1) == 0:
                     heap.append(f"{page.evaluate(HEAP_MIB):.0f}")
-                    blocks = int(Path(f"/proc/{server}/statm").read_text().split()[1])  # of 4 KiB
-                    resident.append(f"{blocks / 256:.0f}")
+                    resident.append(str(used(server)[0]))
                 if turn < options.changes:
                     change(page, rng)
             alarms = len(errors) + page.locator("[data-testid=cell-error], .marimo-error").count()
             failed |= alarms > 0
-            sizes = f"browser {' → '.join(heap)} MiB, server {' → '.join(resident)} MiB"
+            sizes = f"browser {' → '.join(heap)} MiB, server {' → '.join(resident)} MB"
             print(f"{name}: {said}{options.changes} changes, {alarms} errors; {sizes}", *errors[:3], flush=True)
             page.context.close()
     return int(failed)

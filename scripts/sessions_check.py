@@ -7,24 +7,15 @@ memory and the threads of the server. Speaks to it as a page does, without a bro
 import argparse
 import itertools
 import json
-import re
 import sys
 import time
 import uuid
-from pathlib import Path
 from urllib.parse import urlencode
 
 from websockets.sync.client import connect
-from workbook import SESSION_TTL, served
+from workbook import SESSION_TTL, served, used
 
 from c128a.show.page import PAGES
-
-
-def used(server: int) -> tuple[int, int]:
-    """Resident memory in MB and threads of a process."""
-    status = Path(f"/proc/{server}/status").read_text()
-    resident_kib, threads = (int(re.findall(rf"^{name}:\s*(\d+)", status, re.M)[0]) for name in ("VmRSS", "Threads"))
-    return resident_kib * 1024 // 10**6, threads
 
 
 def visit(address: str, page: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -65,6 +66,13 @@ def served(**environment: str) -> Iterator[tuple[str, int]]:
     finally:
         server.terminate()
         server.wait(10)
+
+
+def used(server: int) -> tuple[int, int]:
+    """Resident memory in MB and threads of a process; needs Linux."""
+    status = Path(f"/proc/{server}/status").read_text()
+    resident_kib, threads = (int(re.findall(rf"^{name}:\s*(\d+)", status, re.M)[0]) for name in ("VmRSS", "Threads"))
+    return resident_kib * 1024 // 10**6, threads
 
 
 @contextmanager
