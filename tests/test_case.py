@@ -8,6 +8,7 @@ import torch
 
 from c128a.case import CAPACITY, MAX_MODEL_LEN, PRESETS, Case
 from c128a.width import capacity_width
+from tests.support.refused import refused
 
 DESCRIBED = {
     "prefill queries end at the context": (  # a request of 3 tokens and one of 2
@@ -70,29 +71,28 @@ def test_tensors_have_the_dtypes_of_the_builder_and_gather_the_window_before_the
     assert (tensors.seq_lens.tolist(), tensors.gather_lens.tolist()) == ([1_000, 1_000], [128, 130])
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"query_lens": (1,), "seq_lens": (1, 2)}, "query_lens has 1 requests, seq_lens 2"),
-        ({"query_lens": (1, 3)}, r"query_lens\[1\] is 3"),
-        ({"query_lens": (-1, 1)}, r"query_lens\[0\] is -1"),
-        ({"decode_requests": 3}, "decode_requests is 3; it must be between 0 and 2"),
-        ({"kv_block_size": 200}, "kv_block_size is 200"),
-        ({"compress_ratio": 0}, "compress_ratio"),
-        ({"policy": "wide"}, "policy is 'wide'"),
-        ({"layout": "loose"}, "layout is 'loose'"),
-        ({"max_model_len": 0}, "max_model_len is 0"),
-        ({"given_width": 9_000}, "given_width is 9000; it must be between 1 and capacity, 8192"),
-        ({"given_capacity": 0}, "given_capacity is 0"),
-        ({"given_positions": (1,)}, "given_positions has 1 tokens"),
-        ({"given_requests": ()}, "given_requests has 0 tokens; it must have 1 to 2"),
-        ({"given_table": ((1,), (1, 2))}, r"given_table has rows of \[1, 2\] blocks"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_what_contradicts_itself_is_refused_by_name(fields, message):
-    with pytest.raises(ValueError, match=message):
-        Case(**{"query_lens": (1, 1), "seq_lens": (2, 2), "decode_requests": 1} | fields)
+BAD = {
+    "query_lens has 1 requests, seq_lens 2": {"query_lens": (1,), "seq_lens": (1, 2)},
+    r"query_lens\[1\] is 3": {"query_lens": (1, 3)},
+    r"query_lens\[0\] is -1": {"query_lens": (-1, 1)},
+    "decode_requests is 3; it must be between 0 and 2": {"decode_requests": 3},
+    "kv_block_size is 200": {"kv_block_size": 200},
+    "compress_ratio, 0": {"compress_ratio": 0},
+    "policy is 'wide'": {"policy": "wide"},
+    "layout is 'loose'": {"layout": "loose"},
+    "max_model_len is 0": {"max_model_len": 0},
+    "given_width is 9000; it must be between 1 and capacity, 8192": {"given_width": 9_000},
+    "given_capacity is 0": {"given_capacity": 0},
+    "given_positions has 1 tokens": {"given_positions": (1,)},
+    "given_requests has 0 tokens; it must have 1 to 2": {"given_requests": ()},
+    r"given_table has rows of \[1, 2\] blocks": {"given_table": ((1,), (1, 2))},
+}
+
+
+@refused({ValueError: BAD})
+def test_what_contradicts_itself_is_refused_by_name(error, words, call):
+    with pytest.raises(error, match=words):
+        Case(**{"query_lens": (1, 1), "seq_lens": (2, 2), "decode_requests": 1} | call)
 
 
 SIZES = {"pr_test": (256, 128), "pro_pr": (8192, 256), "flash_1m": (CAPACITY, CAPACITY), "one_long": (8192, 8192)}

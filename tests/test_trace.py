@@ -13,9 +13,10 @@ from c128a import backend, kernel
 from c128a.case import Case
 from c128a.tiles import TILES, Tile
 from c128a.trace import BLANK, STEP, cells, grid, memory, program_shape, reads, row_verdicts, trace
+from tests.support.builds import POISON, batches
+from tests.support.refused import refused
 
 interpreted = pytest.mark.skipif(not backend.INTERPRET, reason="stores are recorded in Triton's interpreter")
-POISON = 12_345
 
 
 def buffers_of(case, fill):
@@ -80,47 +81,17 @@ def assert_stores_are_those_of_the_walk(case, name, **shape):
 BAD_TABLES = Case.of_tokens(  # a request outside the table on either side, a hole, a table that ends early
     [2047, 2047, 2047, 1023], [2, -1, 1, 0], [[0, -1, 6], [9, 8, -1]], [0, 1, 2, 3], 4, width=20, capacity=25
 )
-CASES = {
-    "mixed": Case.mixed(3, 6, 2048),
-    "speculative": Case.speculative(2, 3, 520, given_width=130, layout="packed"),
-    "padded": Case.of_tokens([0, 127, 511, -1, -2, 255], [0] * 6, [[5, 7, 11, 13]], [0, -1, 2, -1, 4, 3], 5, width=8),
-    "bad-tables": BAD_TABLES,
-    "width-1025": Case.mixed(1, 2, 1025 * 128, given_width=1025),
-    "ratio-4": Case.mixed(2, 2, 900, compress_ratio=4, given_width=256),
-}
 TILE = Tile(2, 16, 4)
 
 
-@st.composite
-def batches(draw):
-    """Small batches with any fault a batch can have; ratio 4, three entries a block."""
-    positions = draw(st.lists(st.integers(-2, 130), min_size=1, max_size=7))
-    table = draw(st.integers(1, 12).flatmap(lambda n: st.lists(st.tuples(*[st.integers(-1, 90)] * n), min_size=1)))
-    count, width = len(positions), draw(st.integers(1, 40))
-    requests = draw(st.lists(st.integers(-1, len(table)), min_size=count, max_size=count))
-    slots = draw(st.lists(st.integers(-1, 2), min_size=count, max_size=count))
-    capacity, layout = width + draw(st.integers(0, 5)), draw(st.sampled_from(["packed", "pitched"]))
-    shape = {"width": width, "capacity": capacity, "layout": layout, "compress_ratio": 4, "kv_block_size": 12}
-    return Case.of_tokens(positions, requests, table, slots, draw(st.integers(0, count)), **shape)
-
-
 @interpreted
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_kernels_store_what_the_walk_says(case):
-    assert_stores_are_those_of_the_walk(case, "row_loop")
-    for tile in (*TILES[::2], None):  # narrow, small, wide, and whole rows
-        assert_stores_are_those_of_the_walk(case, "tiled", tile=tile)
+@settings(max_examples=20)
+@given(batches(), st.sampled_from([16, STEP]), st.sampled_from([TILE, *TILES[::2], None]))
+def test_the_kernels_store_what_the_walk_says(case, step, tile):
+    assert_stores_are_those_of_the_walk(case, "row_loop", step=step)
+    assert_stores_are_those_of_the_walk(case, "tiled", tile=tile)
 
 
-@interpreted
-@settings(max_examples=25)
-@given(batches())
-def test_whatever_the_batch_the_kernels_store_what_the_walk_says(case):
-    assert_stores_are_those_of_the_walk(case, "row_loop", step=16)
-    assert_stores_are_those_of_the_walk(case, "tiled", tile=TILE)
-
-
-@settings(max_examples=50)
 @given(batches(), st.sampled_from(["row_loop", "tiled"]))
 def test_one_program_is_a_part_of_the_whole_and_each_cell_is_stored_once(case, name):
     shape = {"step": 16, "tile": TILE}
@@ -144,27 +115,26 @@ def test_a_pad_says_why_it_is_one():
     ]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: trace(BAD_TABLES, "loop"), "kernel is 'loop'"),
-        (lambda: trace(BAD_TABLES, "row_loop", program=4), "program is 4"),
-        (lambda: trace(BAD_TABLES, "row_loop", trip=-1), "trip is -1"),
-        (lambda: cells(rows_of((1,), 128, model_len=65_536), rows_of((1,), 128), "decode"), "512 before and 8192 now"),
-        (lambda: reads(BAD_TABLES, BAD_TABLES, "decode", -1), "row_stride is -1"),
-    ],
-    ids=["kernel", "program", "trip", "two-capacities", "row-stride"],
-)
-def test_what_cannot_be_walked_is_refused_by_name(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def rows_of(entries, width, layout="packed", *, model_len=1_048_576, decode=True, first_block=0):
     """One row for each number of entries, of a width."""
     seqs, count = tuple(max(128 * n, 1) for n in entries), len(entries)
     fields = {"max_model_len": model_len, "given_width": width, "layout": layout, "first_block": first_block}
     return Case((1,) * count, seqs, count if decode else 0, **fields)
+
+
+BAD = {
+    "kernel is 'loop'": lambda: trace(BAD_TABLES, "loop"),
+    "program is 4": lambda: trace(BAD_TABLES, "row_loop", program=4),
+    "trip is -1": lambda: trace(BAD_TABLES, "row_loop", trip=-1),
+    "512 before and 8192 now": lambda: cells(rows_of((1,), 128, model_len=65_536), rows_of((1,), 128), "decode"),
+    "row_stride is -1": lambda: reads(BAD_TABLES, BAD_TABLES, "decode", -1),
+}
+
+
+@refused({ValueError: BAD})
+def test_what_cannot_be_walked_is_refused_by_name(error, words, call):
+    with pytest.raises(error, match=words):
+        call()
 
 
 @pytest.mark.parametrize(
@@ -231,7 +201,6 @@ def test_every_cell_is_what_the_kernel_leaves_there(builds):
     assert found["value"].tolist() == buffers[kind].flatten()[: len(found)].tolist()
 
 
-@settings(max_examples=40)
 @given(two_builds(), st.sampled_from([128, 256]))
 def test_runs_cover_the_buffer_and_a_reader_sees_the_entries_of_each_row(builds, stride):
     found = memory(*builds)
