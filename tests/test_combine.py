@@ -26,7 +26,7 @@ ODD = {  # what a step may have, and what it has otherwise
     "lost": (st.sets(st.integers(0, 4), max_size=2), set()),  # requests with a base of -1
     "visible": (st.lists(st.tuples(SPAN, SPAN | st.just(-(2**31))), min_size=20, max_size=20), None),
     "offset": (st.sampled_from([0, 2**31 - 400]), 0),  # of all bases
-    "narrower": (st.integers(0, 5), 0),  # columns
+    "wider": (st.integers(-3, 9), 0),  # columns more than the longest row of text needs
 }
 
 
@@ -67,7 +67,7 @@ def test_one_launch_of_a_step_equals_the_released_rows_of_all_its_chunks(request
     tokens = [odd["bad"].get(at, token) for at, token in enumerate(tokens)]
     visible = (odd["visible"] or [(0, 0)] * 20)[: len(tokens)]
     topk = max(seqs, default=0) // ratio
-    width = max(topk + window + 5 - odd["narrower"], window)
+    width = max(topk + window + odd["wider"], window)
     rows = []
     for (p, q), spans in zip(tokens, visible, strict=True):
         of_request = () if (p, q) in OUTSIDE else (seqs[q], gathers[q], bases[0][q], bases[1][q])

@@ -11,7 +11,7 @@ from c128a.frozen import FrozenReader, WidthGraphs
 from c128a.kernel import loaded_variants
 from c128a.metadata import C128AMetadataBuilder, build_c128a_topk_metadata
 from c128a.width import reachable_widths
-from tests.support.builds import assert_equals_reference, batch_of, ids, int32, int64
+from tests.support.builds import POISON, assert_equals_reference, batch_of, ids, int32, int64, layouts, poisoned
 
 pytestmark = pytest.mark.gpu
 
@@ -28,28 +28,28 @@ def step(builder, seed, max_seq_len):
     return got, reference.decode_rows(of.positions, 128, of.token_to_req_indices, of.block_table, 2, got.width)
 
 
-def made(layout):
-    return C128AMetadataBuilder(1_048_576, 2 * ROWS, layout=layout, max_num_seqs=ROWS)
+def made(layout="pitched", **options):
+    return C128AMetadataBuilder(1_048_576, 64, layout=layout, **options)
 
 
 @pytest.mark.parametrize("max_seq_len", LENGTHS)
 def test_incident_1_a_captured_graph_reads_packed_rows_wrong_from_row_1_on(max_seq_len):
-    builder = made("packed")
+    builder = made("packed", max_num_seqs=ROWS)
     reader = FrozenReader(step(builder, 1, 1_048_576)[0])
     got, want = step(builder, 2, max_seq_len)
     wrong = reader.wrong_rows(want, got.decode_topk_lens).tolist()
     assert wrong == [False, True, True, True]
 
 
-@pytest.mark.parametrize("layout", ["pitched", "packed"])
+@layouts
 def test_incident_1_rows_are_right_over_1000_random_replays_if_pitched_or_with_a_graph_for_each_width(layout):
-    builder = made(layout)
+    builder = made(layout, max_num_seqs=ROWS)
     if layout == "packed":
         graphs = WidthGraphs(builder, ROWS)
         assert list(graphs.readers) == reachable_widths(8192)
     else:
         reader = FrozenReader(step(builder, 1000, 1_048_576)[0])
-    wrong = torch.zeros((), dtype=torch.int64, device="cuda")
+    wrong = int64(0)
     for seed in range(1000):
         got, want = step(builder, seed, (*LENGTHS, 1_048_576, 100_000)[seed % 5])
         used = graphs.reader(got) if layout == "packed" else reader
@@ -58,18 +58,17 @@ def test_incident_1_rows_are_right_over_1000_random_replays_if_pitched_or_with_a
 
 
 def test_incident_4_no_variant_is_compiled_after_warm_up():
-    builder = C128AMetadataBuilder(1_048_576, 64, layout="pitched")
+    builder = made()
     listed = set(builder.warmup())
     before = set(loaded_variants())
     assert listed <= before
-    stored = torch.arange(900, 900 + 65, device="cuda")
+    stored = int64(*range(900, 965))
     # An offset slice of positions, from 1 on, is not aligned to 16 bytes.
     for width, tokens, stride, start in product(reachable_widths(8192), (16, 0, 1, 2, 15, 17), (64, 65), (0, 1)):
         positions = stored[start : start + tokens]
         table = torch.randint(0, 1000, (17, stride), dtype=torch.int32, device="cuda")
-        requests = torch.arange(tokens, dtype=torch.int32, device="cuda")
-        slots = torch.zeros(tokens, dtype=torch.int64, device="cuda")
-        assert_equals_reference(build_c128a_topk_metadata, (positions, requests, table, slots), tokens, width)
+        inputs = (positions, int32(*range(tokens)), table, int64(*[0] * tokens))
+        assert_equals_reference(build_c128a_topk_metadata, inputs, tokens, width)
     assert set(loaded_variants()) == before
 
 
@@ -77,16 +76,16 @@ def test_the_census_counts_what_tritons_rule_predicts_and_ours_are_those_of_warm
     predicted = census.predicted()
     measured = census.measured()
     assert [count.naive for count in measured] == [count.naive for count in predicted] == [1, 3, 4, 5]
-    warmed = len(C128AMetadataBuilder(1_048_576, 64, layout="pitched").warmup())
+    warmed = len(made().warmup())
     assert all(count.ours <= warmed for count in measured)
 
 
 CASES = [Case.mixed(count, 8, 2_000, seed=count) for count in (3, 5, 2)]
 
 
-@pytest.mark.parametrize("layout", ["packed", "pitched"])
+@layouts
 def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
-    builder = C128AMetadataBuilder(1_048_576, 64, layout=layout, num_speculative_tokens=1)
+    builder = made(layout, num_speculative_tokens=1)
     builder.warmup()
     batches = [batch_of(case) for case in CASES]
     torch.cuda.synchronize()
@@ -99,7 +98,7 @@ def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
 
 
 def test_the_builder_allocates_nothing_after_construction():
-    builder = C128AMetadataBuilder(1_048_576, 64, layout="pitched")
+    builder = made()
     builder.warmup()
     batches = [batch_of(case) for case in CASES]
     torch.cuda.synchronize()
@@ -116,20 +115,15 @@ def test_incident_12_row_262144_at_stride_8192_lies_at_flat_offset_2_to_the_31()
     rows = 262_145
     if torch.cuda.mem_get_info()[0] < 12 * 2**30:
         pytest.skip("needs 12 GiB of free GPU memory")
-    decode = torch.full((rows, 8192), -7, dtype=torch.int32, device="cuda")
-    positions = torch.full((rows,), 127, dtype=torch.int64, device="cuda")
+    decode, requests = poisoned(rows, 8192), poisoned(rows).zero_()
+    positions = torch.full_like(requests, 127, dtype=torch.int64)
     positions[-1] = 511
-    requests = torch.zeros(rows, dtype=torch.int32, device="cuda")
-    slots = torch.zeros(rows, dtype=torch.int64, device="cuda")
-    lens = torch.empty(rows, dtype=torch.int32, device="cuda")
-    prefill = torch.empty(1, 8192, dtype=torch.int32, device="cuda")
-    got, _, _ = build_c128a_topk_metadata(
-        positions, 128, rows, requests, int32(5, 7).view(1, 2), 2, slots, decode, lens, prefill, 128, layout="pitched"
-    )
+    inputs = positions, 128, rows, requests, int32(5, 7).view(1, 2), 2, torch.zeros_like(positions)
+    got, _, _ = build_c128a_topk_metadata(*inputs, decode, poisoned(rows), poisoned(1, 8192), 128, layout="pitched")
     assert (rows - 1) * got.stride(0) == 2**31
     assert ids(got[-1]) == [10, 11, 14, 15]
     assert ids(got[0]) == [10]
-    assert (decode[:, 128:] == -7).all()
+    assert (decode[:, 128:] == POISON).all()
 
 
 def test_incident_14_guards_hold_next_to_unmapped_memory():
@@ -141,29 +135,24 @@ def test_incident_14_guards_hold_next_to_unmapped_memory():
 
 @pytest.mark.parametrize("start", [1, 2, 3])
 def test_rows_that_start_off_16_bytes_are_stored_by_the_narrow_variant(start):
-    memory = torch.full((4 * 256 + 4,), -7, dtype=torch.int32, device="cuda")
-    decode = memory[start : start + 512].view(2, 256)
-    prefill = torch.empty(2, 256, dtype=torch.int32, device="cuda")
-    got, _, _ = build_c128a_topk_metadata(
-        int64(511, 255), 128, 2, int32(0, 0), int32(5, 7).view(1, 2), 2, int64(0, 1),
-        decode, torch.empty(2, dtype=torch.int32, device="cuda"), prefill, 128,
-    )  # fmt: skip
+    memory = poisoned(4 * 256 + 4)
+    buffers = memory[start : start + 512].view(2, 256), poisoned(2), poisoned(2, 256)
+    inputs = int64(511, 255), 128, 2, int32(0, 0), int32(5, 7).view(1, 2), 2, int64(0, 1)
+    got, _, _ = build_c128a_topk_metadata(*inputs, *buffers, 128)
     assert [ids(row) for row in got] == [[10, 11, 14, 15], [10, 11]]
-    assert (memory[:start] == -7).all() and (memory[start + 256 :] == -7).all()
+    assert (memory[:start] == POISON).all() and (memory[start + 256 :] == POISON).all()
 
 
 def test_a_build_inside_a_captured_graph_equals_the_reference_at_each_replay():
     builder = C128AMetadataBuilder(65_536, 8, layout="pitched")
     builder.warmup()
-    positions = torch.full((3,), 500, dtype=torch.int64, device="cuda")
-    requests = int32(0, 1, 2)
+    positions, requests = int64(500, 500, 500), int32(0, 1, 2)
     table = torch.randperm(3 * 8, dtype=torch.int32).view(3, 8).cuda()
-    slots = torch.zeros(3, dtype=torch.int64, device="cuda")
-    arguments = (requests, table, 2, slots)
-    buffers = (builder.global_decode_buffer, builder.decode_lens_buffer, builder.prefill_buffer)
+    inputs = positions, 128, 3, requests, table, 2, int64(0, 0, 0)
+    buffers = builder.global_decode_buffer, builder.decode_lens_buffer, builder.prefill_buffer
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        decode, _, _ = build_c128a_topk_metadata(positions, 128, 3, *arguments, *buffers, 128, layout="pitched")
+        decode, _, _ = build_c128a_topk_metadata(*inputs, *buffers, 128, layout="pitched")
     for position in (127, 1_500, 2_047):
         positions.fill_(position)
         graph.replay()
@@ -174,15 +163,14 @@ def test_a_build_on_a_side_stream_sees_what_that_stream_wrote():
     # Overlapped launches wait for the kernel before them: its writes must be visible, at full speed, many times over.
     stream = torch.cuda.Stream()
     table = torch.randperm(64 * 64, dtype=torch.int32).view(64, 64).cuda()
-    requests, slots = torch.arange(64, dtype=torch.int32).cuda(), torch.zeros(64, dtype=torch.int64).cuda()
-    positions = torch.zeros(64, dtype=torch.int64, device="cuda")
-    buffers = [torch.empty(*shape, dtype=torch.int32, device="cuda") for shape in ((64, 128), (64,), (1, 128))]
-    wrong = torch.zeros((), dtype=torch.int64, device="cuda")
+    positions, slots, wrong = int64(*[0] * 64), int64(*[0] * 64), int64(0)
+    inputs = positions, 128, 64, int32(*range(64)), table, 2, slots
+    buffers = poisoned(64, 128), poisoned(64), poisoned(1, 128)
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         for turn in range(300):
             positions.fill_(128 * (turn % 64))
-            decode, lens, _ = build_c128a_topk_metadata(positions, 128, 64, requests, table, 2, slots, *buffers, 128)
+            decode, lens, _ = build_c128a_topk_metadata(*inputs, *buffers, 128)
             wrong += (lens != turn % 64).sum() + ((decode >= 0).sum(1) != turn % 64).sum()
     torch.cuda.synchronize()
     assert int(wrong) == 0
