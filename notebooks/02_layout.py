@@ -19,8 +19,8 @@ __generated_with = "0.25.2"
 app = marimo.App(width="full", app_title="Where does a cell lie?", html_head_file="head.html")
 
 with app.setup:
+    from collections.abc import Sequence
     from dataclasses import replace
-    from functools import lru_cache
     from itertools import pairwise
     from types import SimpleNamespace
 
@@ -31,10 +31,11 @@ with app.setup:
     from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, Case
     from c128a.layout import ITEMSIZE
     from c128a.show import forms, page, theme
+    from c128a.show.built import built
     from c128a.show.own import case_of, parts_of
     from c128a.show.words import words
     from c128a.teach.ask import ask
-    from c128a.trace import BLANK, CELL_KINDS, cells, memory, reads, row_verdicts
+    from c128a.trace import CELL_KINDS, cells, memory, reads, row_verdicts
     from c128a.width import Shard, capacity_width, shard_width
 
     LAYOUTS = ("fixed", "packed", "pitched")
@@ -71,11 +72,6 @@ with app.setup:
 @app.cell(hide_code=True)
 def _():
     settings, get_start, get_seq, get_notes = page.open_page(FIELDS)
-    return get_notes, get_seq, get_start, settings
-
-
-@app.cell(hide_code=True)
-def _(settings):
     # The chosen cell: its layout and flat index. The pictures and the fields share it.
     get_cell, set_cell = mo.state((settings.values["layout"], settings.values["at"]))
     get_clicked, set_clicked = mo.state(get_cell())
@@ -86,7 +82,7 @@ def _(settings):
 
     places = {name: page.clickable(_pick) for name in ("line", "rows", "cells")}
     label = page.radio("Labels", LABELS, settings.values["label"])
-    return get_cell, get_clicked, label, places, set_cell
+    return get_cell, get_clicked, get_notes, get_seq, get_start, label, places, set_cell, settings
 
 
 @app.cell(hide_code=True)
@@ -150,13 +146,13 @@ def scene_of(layout: str, setting: SimpleNamespace) -> SimpleNamespace:
     stride = setting.stride or (now if setting.reader == "now" else before).row_stride
     taken = reads(*builds, setting.kind, stride)
     return SimpleNamespace(
-        layout=layout,
         builds=builds,
         before=before,  # where the rows of the earlier build lay
         now=now,
         stride=stride,  # the reader's
         cells=cells(*builds, setting.kind),
         runs=memory(*builds, setting.kind),
+        values=cells(*builds, setting.kind)["value"].to_numpy(),
         lens=[np.split(case.entries, [case.num_decode_tokens])[not decode] for case in builds],
         taken=taken,
         verdicts=row_verdicts(taken, rows),
@@ -188,9 +184,13 @@ def _(controls, get_seq, settings):
     setting, _wrong = setting_of(seq=get_seq(), **_given)
     wrong += _wrong
     scenes = {layout: scene_of(layout, setting) for layout in LAYOUTS}
+    runs, taken = (
+        pd.concat(vars(scene)[part].assign(layout=layout) for layout, scene in scenes.items())
+        for part in ("runs", "taken")
+    )
     # How far the pictures reach, in cells of the line: to its end, or to that of the packed rows.
     reach = setting.rows * scenes["packed"].now.width if setting.zoom == "packed" else setting.cells
-    return reach, scenes, setting, wrong
+    return reach, runs, scenes, setting, taken, wrong
 
 
 @app.cell(hide_code=True)
@@ -283,27 +283,28 @@ def _(controls):
 
 
 @app.function
-def told(pieces: pd.DataFrame, scene: SimpleNamespace, capacity: int) -> pd.DataFrame:
+def told(pieces: pd.DataFrame, scenes: dict[str, SimpleNamespace]) -> pd.DataFrame:
     """Pieces of a buffer, start and stop flat, with what tips, clicks, downloads and the address line tell of them."""
-    parts, values = [], scene.cells["value"].to_numpy()
+    parts = []
     for piece in pieces.to_dict("records"):
-        kind, first, last = piece["kind"], piece["start"], piece["stop"] - 1
+        layout, kind, first, last = piece["layout"], piece["kind"], piece["start"], piece["stop"] - 1
+        scene = scenes[layout]
         address = f"flat index {first:,} → byte {first * ITEMSIZE:,}"
         if kind != "blank":
             rows = scene.before if kind.startswith("old") else scene.now
             address = rows.address(piece["row"], piece["column"])
         span = f"{first:,}" if first == last else f"{first:,} – {last:,}"
-        piece |= {"layout": scene.layout, "buffer_row": first // capacity, "first": first, "last": last}
-        piece |= {"first_byte": first * ITEMSIZE, "first_value": values[first], "code": kind, "kind": KIND_NAME[kind]}
-        tip = f"{scene.layout}: {KIND_NAME[kind]} · flat {span} · {address}"
         name = {"id": f"row {piece['row']}", "old id": f"old row {piece['row']}"}.get(kind, "")
-        parts.append(piece | {"address": address, "tip": tip, "label": name, "short": name.split(" ")[-1]})
+        piece |= {"buffer_row": first // scene.builds[1].capacity, "first": first, "last": last, "address": address}
+        piece |= {"first_byte": first * ITEMSIZE, "first_value": scene.values[first], "code": kind}
+        piece |= {"kind": KIND_NAME[kind], "label": name, "short": name.split(" ")[-1]}
+        parts.append(piece | {"tip": f"{layout}: {KIND_NAME[kind]} · flat {span} · {address}"})
     return pd.DataFrame(parts)
 
 
 @app.cell
-def _(at, layout, places, reach, scenes, setting):
-    _runs = [told(cut(scene.runs, [reach]), scene, setting.capacity).assign(lane=of) for of, scene in scenes.items()]
+def _(at, layout, places, reach, runs, scenes, setting):
+    _marks = told(cut(runs, [reach]), scenes)
     _starts = pd.DataFrame(
         {
             "lane": name,
@@ -314,17 +315,13 @@ def _(at, layout, places, reach, scenes, setting):
         for name, scene in scenes.items()
         for row, verdict in enumerate(scene.verdicts)
     )
-
-    def _drawn(frame):
-        return frame[frame["start"] < reach]
-
     _line = forms.bands(
-        _drawn(pd.concat(_runs)),
+        _marks[_marks["start"] < reach].assign(lane=_marks["layout"]),
         description="The buffer as one line of memory, for fixed, packed and pitched rows",
         styles=theme.CELLS,
         signs=None if setting.reader == "none" else _starts[_starts["at"] < reach],
         sign_styles=theme.VERDICTS,
-        chosen=_drawn(pd.DataFrame({"lane": [layout], "start": [at], "stop": [at]})),
+        chosen=pd.DataFrame({"lane": [layout], "start": [at], "stop": [at]}).query("start < @reach"),
         x_axis=forms.Axis("flat index", domain=(0, reach)),
         click=("layout", "first"),
         lane_height=40,
@@ -368,7 +365,7 @@ def _(controls):
 
 
 @app.function
-def cut(pieces: pd.DataFrame, edges: list[int]) -> pd.DataFrame:
+def cut(pieces: pd.DataFrame, edges: Sequence[int]) -> pd.DataFrame:
     """Pieces, start and stop flat, split at the ascending edges that they cross; their column goes along."""
     parts = []
     for piece in pieces.to_dict("records"):
@@ -376,14 +373,6 @@ def cut(pieces: pd.DataFrame, edges: list[int]) -> pd.DataFrame:
         for start, stop in pairwise([piece["start"], *edges[low:high], piece["stop"]]):
             parts.append({**piece, "start": start, "stop": stop, "column": piece["column"] + start - piece["start"]})
     return pd.DataFrame(parts, columns=pieces.columns)
-
-
-@app.function
-def in_rows(pieces: pd.DataFrame, layout: str, capacity: int) -> pd.DataFrame:
-    """Pieces of single buffer rows, start and stop no longer flat but columns of the buffer, with their lane."""
-    row = pieces["start"] // capacity
-    start, stop = pieces["start"] - row * capacity, pieces["stop"] - row * capacity
-    return pieces.assign(start=start, stop=stop, lane="buffer row " + row.astype(str), group=layout)
 
 
 @app.function
@@ -401,73 +390,75 @@ def texts(cells: pd.DataFrame, of: str) -> pd.Series:
 
 
 @app.cell
-def _(at, label, layout, places, reach, scenes, setting):
-    _capacity, _spacing = setting.capacity, GRIDS[setting.grid]
-    _high = min(_capacity, reach)  # columns drawn
-    _columns = -(-_high // MARKS)
-    _lanes = [f"buffer row {n}" for n in range(setting.rows)]
-    _ends = list(range(0, setting.cells, _capacity))
-    _edges = [end + column for end in _ends for column in (*range(0, _high, _columns), _high)]
-    _marks, _names, _frames = [], [], []
-    for _name, _scene in scenes.items():
-        _marks.append(in_rows(told(cut(_scene.runs, _edges), _scene, _capacity), _name, _capacity))
-        _part = in_rows(told(cut(_scene.runs, _ends), _scene, _capacity), _name, _capacity)
-        # The name of an old row stands at its end, where no frame of the reader is.
-        _end = (_part["stop"] - (_part["stop"] - _part["start"]) // 5).where(_part["code"] == "old id", _part["start"])
-        _names.append(_part.assign(start=_end))
-        _part = in_rows(cut(_scene.taken, _ends), _name, _capacity)
-        _sign = _part["row"].map(dict(enumerate(_scene.verdicts))).map(SIGN)
-        _tag = _sign if _columns == 1 else _sign + " reader row " + _part["row"].astype(str)
-        _tag = _tag.mask(_part.duplicated("row", keep="last"), "")
-        _frames.append(_part.assign(tag=_tag, kind=_part["verdict"].map(VERDICT_NAME)))
+def _(reach, runs, scenes, setting, taken):
+    # Row by row: the marks, the names of the rows, and the frames of the reader. A click does not change them.
+    high = min(setting.capacity, reach)  # columns drawn
+    columns = -(-high // MARKS)  # of a mark
+    _ends = range(0, setting.cells, setting.capacity)
+    lanes = {end: f"buffer row {row}" for row, end in enumerate(_ends)}
 
-    def _drawn(parts):
-        frame = pd.concat(parts)
-        return frame.assign(stop=frame["stop"].clip(upper=_high))[frame["start"] < _high]
+    def _drawn(pieces):
+        """Pieces of single buffer rows, start and stop no longer flat but columns of the buffer, in their lanes."""
+        end = pieces["start"] // setting.capacity * setting.capacity
+        start, stop = pieces["start"] - end, (pieces["stop"] - end).clip(upper=high)
+        return pieces.assign(start=start, stop=stop, lane=end.map(lanes), group=pieces["layout"])[start < high]
 
-    marks, _every = _drawn(_marks), _columns == 1  # each cell has a mark, and room for its text
-    _labels = marks.assign(label=texts(marks, label.value)) if _every else _drawn(_names)
-    _chosen = (marks["layout"] == layout) & (marks["first"] <= at) & (at <= marks["last"])
+    _edges = [end + column for end in _ends for column in (*range(0, high, columns), high)]
+    marks, names = (_drawn(told(cut(runs, at), scenes)) for at in (_edges, _ends))
+    # The name of an old row stands at its end, where no frame of the reader is.
+    _end = names["stop"] - (names["stop"] - names["start"]) // 5
+    names["start"] = names["start"].where(names["code"] != "old id", _end)
+    frames = _drawn(cut(taken, _ends))
+    _signs = [SIGN[scenes[piece.layout].verdicts[piece.row]] for piece in frames.itertuples()]
+    _rows = [f" reader row {row}" if columns > 1 else "" for row in frames["row"]]
+    _more = frames.duplicated(["layout", "row"], keep="last")
+    frames["tag"] = np.where(_more, "", [sign + row for sign, row in zip(_signs, _rows, strict=True)])
+    frames["kind"] = frames["verdict"].map(VERDICT_NAME)
+    heads = {of: f"{of} · width {one.now.width:,}, row stride {one.now.row_stride:,}" for of, one in scenes.items()}
+    return columns, frames, heads, high, lanes, marks, names
 
-    _dense = _spacing and _high > 64 * _spacing
+
+@app.cell
+def _(at, columns, frames, heads, high, label, lanes, layout, marks, names, places, setting):
+    _spacing, _every = GRIDS[setting.grid], columns == 1  # each cell has a mark, and room for its text
+    _dense = _spacing and high > 64 * _spacing
     _rules = [
-        {"group": name, "lane": _lanes[end // _capacity], "at": column}
+        {"group": name, "lane": lane, "at": column}
         for name in LAYOUTS
-        for end in _ends
-        for column in (range(-end % _spacing, _high, _spacing) if _spacing and not _dense else ())
+        for end, lane in lanes.items()
+        for column in (range(-end % _spacing, high, _spacing) if _spacing and not _dense else ())
     ]
-    _heads = [f"{name} · width {s.now.width:,}, row stride {s.now.row_stride:,}" for name, s in scenes.items()]
+    _chosen = (marks["layout"] == layout) & (marks["first"] <= at) & (at <= marks["last"])
     _picture = forms.bands(
         marks,
         description="The same buffer row by row, and what the reader takes for its rows",
         styles=theme.CELLS,
-        lanes=dict.fromkeys(LAYOUTS, _lanes),
-        groups=dict(zip(LAYOUTS, _heads, strict=True)),
-        labels=_labels,
-        outlines=None if setting.reader == "none" else _drawn(_frames),
+        lanes={name: lanes.values() for name in LAYOUTS},
+        groups=heads,
+        labels=marks.assign(label=texts(marks, label.value)) if _every else names,
+        outlines=None if setting.reader == "none" else frames,
         outline_styles=theme.VERDICTS,
         rules=pd.DataFrame(_rules) if _rules else None,
         chosen=marks.loc[_chosen, ["group", "lane", "start", "stop"]],
-        x_axis=forms.Axis("column of the buffer", domain=(0, _high)),
+        x_axis=forms.Axis("column of the buffer", domain=(0, high)),
         click=("layout", "first"),
     )
-    _say = f"**1 mark = {_columns:,} columns**, split where ids, pads and old cells meet. Click one to see its cells."
+    _say = f"**1 mark = {columns:,} columns**, split where ids, pads and old cells meet. Click one to see its cells."
     _say = "**1 mark = 1 cell.** Click one, and its address is written out." if _every else _say
-    _say += f" Drawn are {_high:,} of {_capacity:,} columns." if _high < _capacity else ""
+    _say += f" Drawn are {high:,} of {setting.capacity:,} columns." if high < setting.capacity else ""
     if _dense:
         _say += f" The {setting.grid} of {_spacing * ITEMSIZE:,} bytes lie too close here; the close view has them."
     elif _spacing:
         _say += f" A dashed rule stands at every {_spacing * ITEMSIZE:,} bytes."
-    page.stack(
-        page.shown(places["rows"], _picture), page.sentence(_say), words("row", "column", "pad", "lens", "stride")
-    )
-    return (marks,)
+    _words = words("row", "column", "pad", "lens", "stride")
+    page.stack(page.shown(places["rows"], _picture), page.sentence(_say), _words)
+    return
 
 
 @app.cell
-def _(at, layout, scenes, setting):
+def _(at, label, layout, pick_at, pick_layout, places, scenes, setting, taken):
     _scene = scenes[layout]
-    _cell = next(told(_scene.cells.iloc[[at]].assign(start=at, stop=at + 1), _scene, setting.capacity).itertuples())
+    _cell = next(told(_scene.cells.iloc[[at]].assign(layout=layout, start=at, stop=at + 1), scenes).itertuples())
     _old = _cell.code.startswith("old")
     _case = _scene.builds[not _old]
     _at = divmod(_cell.column, _case.block_size)
@@ -500,54 +491,39 @@ def _(at, layout, scenes, setting):
     command = f'python -c "from c128a.layout import RowLayout; print({_print})"'
     if _cell.code == "blank":
         command = f"python -c \"print('no build wrote flat index {at}')\""
-    mo.callout(mo.md("  \n".join(_said)))
-    return (command,)
 
-
-@app.cell(hide_code=True)
-def _(label, pick_at, pick_layout):
-    page.panel([pick_layout, pick_at, label])
-    return
-
-
-@app.cell
-def _(at, label, layout, places, scenes, setting):
     _start, _spacing, _reader = at // WINDOW * WINDOW, GRIDS[setting.grid], setting.reader != "none"
-    _stop = min(_start + WINDOW, setting.cells)
-    _flats = range(_start, _stop)
-    _cells, _notes = [], []
-    for _name, _scene in scenes.items():
-        _part = _scene.cells.iloc[_start:_stop].assign(start=_flats, stop=[flat + 1 for flat in _flats])
-        _part = told(_part, _scene, setting.capacity).assign(lane=_name)
-        _cells.append(_part.assign(label=texts(_part, label.value)))
-        for _read in cut(_scene.taken, list(range(setting.cells)[_start : _stop + 1])).itertuples() if _reader else ():
-            if _start <= _read.start < _stop:
-                _text = f"{SIGN[_read.verdict]} {_read.row}, {_read.column:,}"
-                _notes.append({"lane": _name, "at": _read.start + 0.5, "text": _text})
+    _flats = range(_start, min(_start + WINDOW, setting.cells))
+    _cells = [
+        one.cells.iloc[_start : _flats.stop].reset_index(names="start").assign(layout=of) for of, one in scenes.items()
+    ]
+    _cells = pd.concat(_cells).assign(stop=lambda cells: cells["start"] + 1)
+    _cells = told(_cells, scenes).assign(lane=lambda cells: cells["layout"])
+    _head = pd.DataFrame({"lane": "flat index", "start": _flats, "label": [f"{flat:,}" for flat in _flats]})
+    _reads = cut(taken, range(_start, _flats.stop + 1))
+    _reads = _reads[_reads["start"].isin(_flats) & _reader]
+    _notes = [f"{SIGN[read.verdict]} {read.row}, {read.column:,}" for read in _reads.itertuples()]
     _rules = [{"lane": name, "at": flat} for name in LAYOUTS for flat in _flats if _spacing and flat % _spacing == 0]
-    _head = pd.DataFrame([{"lane": "flat index", "start": n, "stop": n + 1, "label": f"{n:,}"} for n in _flats])
-    _cells = pd.concat(_cells)
     _picture = forms.bands(
         _cells,
         description="Sixteen cells of the buffer, for fixed, packed and pitched rows",
         styles=theme.CELLS,
         lanes=("flat index", *LAYOUTS),
-        labels=pd.concat([_cells, _head]),
-        notes=pd.DataFrame(_notes, columns=["lane", "at", "text"]),
+        labels=pd.concat([_cells.assign(label=texts(_cells, label.value)), _head.assign(stop=_head["start"] + 1)]),
+        notes=pd.DataFrame({"lane": _reads["layout"], "at": _reads["start"] + 0.5, "text": _notes}),
         rules=pd.DataFrame(_rules) if _rules else None,
         chosen=pd.DataFrame({"lane": [layout], "start": [at], "stop": [at + 1]}),
-        x_axis=forms.Axis(domain=(_start, _stop)),
+        x_axis=forms.Axis(domain=(_start, _flats.stop)),
         click=("layout", "first"),
         lane_height=44,
     )
-    _say = "Under a cell stands the row and column that the reader takes it for; nothing where it does not look."
-    page.stack(page.shown(places["cells"], _picture), page.sentence(_say) if _reader else None)
-    return
-
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
+    _under = "Under a cell stands the row and column that the reader takes it for; nothing where it does not look."
+    page.stack(
+        mo.callout(mo.md("  \n".join(_said))),
+        page.panel([pick_layout, pick_at, label]),
+        page.shown(places["cells"], _picture),
+        page.sentence(_under) if _reader else None,
+        mo.md("""
     The sixteen cells are neighbours on the line of memory, in each layout; click one, or a mark in a picture above, and
     its address is written out. A decode cell holds a **slot**, the place of the entry in the KV cache: entry *j* of a
     request lies in its block *j* ÷ 2, and the **block table** says which block of the cache that is. A prefill cell
@@ -555,10 +531,9 @@ def _():
 
     **Try:** label the cells by *(row, column)* and walk along the line with the arrow keys in *at flat index*. A prime
     marks a row of the earlier build.
-
-    ## What the reader gets
-    """)
-    return
+    """),
+    )
+    return (command,)
 
 
 @app.cell
@@ -577,14 +552,12 @@ def _(scenes, setting):
             for verdict, parts in zip(_scene.verdicts, _found, strict=True)
         ]
     _say = f"A reader {reader_of(setting)} gets of {setting.rows} rows: {'; '.join(_said)}. Row by row it finds:"
-    page.stack(page.sentence(_say), page.table(_table)) if setting.reader != "none" else mo.md("No reader is chosen.")
-    return
-
-
-@app.cell(hide_code=True)
-def _():
     _incident = page.link("02_layout", {"seq": 300_000, "model_len": 1_048_576, "requests": "same"})
-    mo.md(f"""
+    page.stack(
+        mo.md("## What the reader gets"),
+        page.sentence(_say if setting.reader != "none" else "No reader is chosen."),
+        page.table(_table) if setting.reader != "none" else None,
+        mo.md(f"""
     Row 0 is always right, because it begins at 0 with every stride. That is how the fault was reported: garbage in one
     request of a batch, never in the first ([vLLM #52448](https://github.com/vllm-project/vllm/issues/52448)). Packed
     rows are safe only for a reader that gets the stride with each batch, or with one graph for each width.
@@ -592,34 +565,9 @@ def _():
     **Try:** give the reader the *stride of this build*: every frame turns green. Then open
     [the incident]({_incident}), a graph captured at 1,048,576 tokens and replayed at 300,000. One row is wrong, and two
     are right by chance. Set *Requests* to *others than at capture*: no address changes, and all three are wrong.
-    """)
+    """),
+    )
     return
-
-
-@app.function
-@lru_cache(maxsize=16)
-def kernel_buffer(kind: str, *cases: Case) -> tuple[np.ndarray, str]:
-    """The buffer of one kind after these builds by the kernel, and what ran it; BLANK where none wrote."""
-    from c128a.backend import describe, device, kernel_lock
-
-    import torch
-
-    from c128a.metadata import build_c128a_topk_metadata
-
-    *earlier, case = cases
-    rows = case.decode_rows.rows if kind == "decode" else case.prefill_rows.rows
-    # What the earlier build left does not depend on this one: a key press pays for one build only.
-    start = kernel_buffer(kind, *earlier)[0] if earlier else np.full((rows, case.capacity), BLANK)
-    buffer, given = torch.tensor(start, dtype=torch.int32, device=device()), case.tensors(device())
-    unused = torch.empty((case.num_tokens, case.capacity), dtype=torch.int32, device=device())
-    lens = torch.empty_like(unused[:, 0])
-    inputs = given.positions, case.compress_ratio, case.num_decode_tokens, given.token_to_req_indices, given.block_table
-    buffers = (buffer, lens, unused) if kind == "decode" else (unused, lens, buffer)
-    with kernel_lock:
-        build_c128a_topk_metadata(
-            *inputs, case.block_size, given.slot_mapping, *buffers, case.width, layout=case.layout
-        )
-    return buffer.cpu().numpy(), describe()
 
 
 @app.cell(hide_code=True)
@@ -637,12 +585,12 @@ def _(layout, scenes, setting):
     other in one buffer, and every cell is compared.
     """)
     try:
-        _true, _ran = kernel_buffer(setting.kind, *scenes[layout].builds)
+        _buffers, _, _ran = built("tiled", *scenes[layout].builds)
     except ModuleNotFoundError as _missing:
         _differ, _say = 0, f"All is drawn all the same, but the kernel cannot run here ({_missing.name} is missing)."
     else:
-        _differ = int((_true.ravel() != scenes[layout].cells["value"]).sum())
-        _say = f"The kernel ran for {layout} rows, {_true.size:,} cells ({_ran}). "
+        _differ = int((_buffers[setting.kind].ravel() != scenes[layout].values).sum())
+        _say = f"The kernel ran for {layout} rows, {setting.cells:,} cells ({_ran}). "
         _say += f"{_differ:,} cells differ." if _differ else "Every cell is as drawn above."
     _alarm = f"In {_differ:,} cells of {layout} rows the kernel differs from the pictures." if _differ else None
     page.stack(_prose, page.sentence(_say), page.alarm(_alarm))
@@ -671,15 +619,13 @@ def _(ranks, setting, turn):
     _shards = [Shard(_rank, ranks.value, turn.value) for _rank in range(ranks.value)]
     _shown = min(24 * turn.value, setting.seq // COMPRESS_RATIO)
     _marks = []
-    for _shard in _shards:
-        for _start in range(0, _shard.entries(_shown), turn.value):
-            _stop = min(_start + turn.value, _shard.entries(_shown))
-            _first, _last = _shard.entry(_start), _shard.entry(_stop - 1)
-            _label = f"{_first}" if _first == _last else f"{_first} – {_last}"
-            _told = {"kind": f"rank {_shard.rank}", "label": _label, "short": f"{_first}"}
-            _tip = f"entries {_label} · columns {_start} – {_stop - 1} of rank {_shard.rank}"
-            _marks.append({"lane": "whole row", "start": _first, "stop": _last + 1, "tip": _tip, **_told})
-            _marks.append({"lane": f"rank {_shard.rank}", "start": _start, "stop": _stop, "tip": _tip, **_told})
+    for _shard, _start in ((one, start) for one in _shards for start in range(0, one.entries(_shown), turn.value)):
+        _stop = min(_start + turn.value, _shard.entries(_shown))
+        _rank, _first, _last = f"rank {_shard.rank}", _shard.entry(_start), _shard.entry(_stop - 1)
+        _label = f"{_first}" if _first == _last else f"{_first} – {_last}"
+        _tip = f"entries {_label} · columns {_start} – {_stop - 1} of {_rank}"
+        for _lane, _from, _to in (("whole row", _first, _last + 1), (_rank, _start, _stop)):
+            _marks.append((_lane, _from, _to, _tip, _rank, _label, f"{_first}"))
     _picture = forms.bands(
         pd.DataFrame(_marks, columns=["lane", "start", "stop", "tip", "kind", "label", "short"]),
         lanes=["whole row", *(f"rank {_shard.rank}" for _shard in _shards)],

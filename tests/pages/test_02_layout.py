@@ -40,7 +40,7 @@ def test_the_kernel_leaves_in_the_buffer_what_the_page_draws(kind, layout):
     for own in ("", "positions 383 255 | 511; table 3 / 4; width 8; capacity 16"):
         setting, wrong = page["setting_of"](**given, kind=kind, reader="capture", own=own)
         scene = page["scene_of"](layout, setting)
-        values, _ = page["kernel_buffer"](kind, *scene.builds)
+        values = page["built"]("tiled", *scene.builds)[0][kind]
         assert values.ravel().tolist() == scene.cells["value"].tolist() and wrong == []
 
 
