@@ -124,9 +124,9 @@ def _(controls, get_notes, settings, wrong):
     return
 
 
-@app.cell(hide_code=True)
-def _():
-    page.sentence("""
+@app.cell
+def _(built, capacity, fits, needed, policy, width):
+    _prose = page.sentence("""
     ## What you need to know
 
     In C128A, the heavily compressed attention of DeepSeek-V4, every 128 consecutive tokens become one **compressed
@@ -148,11 +148,6 @@ def _():
 
     Below is the row of the longest sequence under each of them. The frame is around the policy that you chose.
     """)
-    return
-
-
-@app.cell
-def _(built, capacity, fits, needed, policy, width):
     _entries = built["width"].clip(upper=needed)
     _parts = pd.concat(
         [
@@ -174,6 +169,7 @@ def _(built, capacity, fits, needed, policy, width):
     _pow2, _aligned = built.set_index("policy")["width"][["pow2", "aligned"]]
     _other = f"{_pow2 - _aligned:,} more than" if _pow2 > _aligned else "as many as"
     page.stack(
+        _prose,
         forms.bands(
             _parts.assign(lane=_parts["name"], label=_label, short=_count, tip=_ends + _label),
             description="The columns of the longest row under each policy: entries, pads, and columns not built",

@@ -30,6 +30,7 @@ with app.setup:
     from c128a.case import Case
     from c128a.layout import ITEMSIZE, LAYOUTS
     from c128a.show import forms, page, source, theme
+    from c128a.show.built import built
     from c128a.show.own import MAX_ROWS, case_of
     from c128a.show.words import words
     from c128a.teach.ask import ask
@@ -134,26 +135,14 @@ def close_up(cells, chosen, description):
 
 @app.function
 @lru_cache(maxsize=32)
-def true_output(case, kernel):
-    """Rows of the kernel and of the reference by kind, run on this machine, and what ran them."""
-    import torch
+def reference_rows(case):
+    """The rows and lens of `built` by the reference, which shares no code with the kernels."""
+    from c128a import reference
 
-    from c128a import backend, metadata, reference
-
-    build = metadata.build_c128a_topk_metadata if kernel == "tiled" else metadata.build_with_row_loop
-    of = case.tensors(backend.device())
-    inputs = (of.positions, case.compress_ratio, case.num_decode_tokens, of.token_to_req_indices)
-    inputs += (of.block_table, case.block_size, of.slot_mapping)
-    # Poisoned, so that a cell which the kernel leaves out shows. One row too many spares the case of none.
-    decode, prefill = case.decode_rows.rows + 1, case.prefill_rows.rows + 1
-    sizes = [(decode, case.capacity), (decode,), (prefill, case.capacity)]
-    buffers = [torch.full(size, -99, dtype=torch.int32, device=backend.device()) for size in sizes]
-    with backend.kernel_lock:
-        got = build(*inputs, *buffers, case.width, layout=case.layout)
-    want = reference.topk_metadata(*inputs, case.width)
-    names = ("decode", "lens", "prefill")
-    rows = ({name: part.cpu().numpy() for name, part in zip(names, parts, strict=True)} for parts in (got, want))
-    return *rows, backend.describe()
+    of = case.tensors()
+    inputs = (of.positions, case.compress_ratio, case.num_decode_tokens, of.token_to_req_indices, of.block_table)
+    rows = reference.topk_metadata(*inputs, case.block_size, of.slot_mapping, case.width)
+    return dict(zip(("decode", "lens", "prefill"), (part.numpy() for part in rows), strict=True))
 
 
 @app.cell
@@ -180,11 +169,7 @@ def _():
     # What the steppers stand at: a plain dict, so that a step does not rebuild the control that made it.
     focus = {_name: _opened[_name] for _name in ("kernel", "program", "trip", "lane", "statement")}
     get_jump, set_jump = mo.state(0)  # counts the jumps that a click on a picture and a fault make
-    return focus, get_jump, get_notes, get_seq, get_start, jump, settings
 
-
-@app.cell
-def _(jump, settings):
     def _pick(mark):
         jump(**({"lane": mark["at"]} if "at" in mark else mark))
 
@@ -193,7 +178,7 @@ def _(jump, settings):
     places = {name: page.clickable(_pick) for name in (*KERNELS, "lanes")}
     run_button = mo.ui.run_button(label="Run them")
     asked = set()  # builds of many programs that the reader wants to see interpreted
-    return asked, guess, label_ui, places, run_button
+    return asked, focus, get_jump, get_notes, get_seq, get_start, guess, jump, label_ui, places, run_button, settings
 
 
 @app.cell
@@ -551,7 +536,7 @@ def _(asked, case, kernel, lane_ui, lanes, run_button, runs):
             return {}, mo.md(f"{programs:,} programs are too many for the interpreter.")
         if backend.INTERPRET and programs > 64 and (case, kernel) not in asked:
             return {}, mo.md(f"{programs:,} interpreted programs are not run unasked."), run_button
-        got, want, where = true_output(case, kernel)
+        (_, got, where), want = built(kernel, case), reference_rows(case)
         count = sum(rows.size for rows in want.values())
         wrong = sum(int((got[kind] != want[kind]).sum()) for kind in want)
         said = f"**All {count:,} cells equal the reference**, lens included"

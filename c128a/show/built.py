@@ -23,7 +23,7 @@ def built(kernel: str, *cases: Case) -> tuple[Arrays, Arrays, str]:
     from c128a import backend, metadata
 
     *earlier, case = cases
-    build = metadata.build_c128a_topk_metadata if kernel == "tiled" else metadata.build_with_row_loop
+    build: Any = metadata.build_c128a_topk_metadata if kernel == "tiled" else metadata.build_with_row_loop
     given = case.tensors(backend.device())
     decode = max(1, *(one.decode_rows.rows for one in cases))
     prefill = max(1, *(one.prefill_rows.rows for one in cases))
@@ -32,9 +32,8 @@ def built(kernel: str, *cases: Case) -> tuple[Arrays, Arrays, str]:
     # What the earlier builds left does not depend on this one: a key press pays for one build only.
     for buffer, left in zip(buffers, built(kernel, *earlier)[0].values() if earlier else (), strict=False):
         buffer[: len(left)] = torch.from_numpy(left)
-    inputs = given.positions, case.compress_ratio, case.num_decode_tokens, given.token_to_req_indices
-    inputs += given.block_table, case.block_size, given.slot_mapping
+    sized = case.compress_ratio, case.num_decode_tokens, given.token_to_req_indices, given.block_table, case.block_size
     with backend.kernel_lock:
-        views = build(*inputs, *buffers, case.width, layout=case.layout)
+        views = build(given.positions, *sized, given.slot_mapping, *buffers, case.width, layout=case.layout)
     whole, rows = (dict(zip(sizes, (one.cpu().numpy() for one in of), strict=True)) for of in (buffers, views))
     return whole, rows, backend.describe()

@@ -1,8 +1,6 @@
 """What every page has: its state in the address, header, controls, sentences, downloads, pictures to click. Torch-free.
 
-A page declares its parameters once, as fields, and opens with what the address holds:
-
-    values, problems = page.read(page.address(), FIELDS)
+A page declares its parameters once, as fields, and opens with what the address holds.
 
 >>> fields = {"seq": shared_fields()["seq"], "policy": shared_fields()["policy"]}
 >>> read({"seq": "32896", "policy": "pow2"}, fields)
@@ -21,6 +19,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 from textwrap import dedent
@@ -56,10 +55,7 @@ PAGES = {
     "08_questions": "Questions",
 }
 
-
 LESSON = ("seed", "answers")  # of the questions that a class is asked: all links carry them along
-
-# ---------------------------------------------------------------------------------------------------- the address
 
 
 @dataclass(frozen=True)
@@ -110,10 +106,7 @@ def shared_fields() -> dict[str, Field]:
 
 
 def address() -> dict[str, object]:
-    """What the page was opened with: `seq` of `?seq=5`, or of `marimo run 01_width.py -- --seq 5`, as text.
-
-    Empty where no marimo runs, as in Jupyter and in a test.
-    """
+    """What the page was opened with, by `?seq=5` or by `-- --seq 5`, as text; empty in Jupyter and in a test."""
     if mo.app_meta().mode in (None, "test"):
         return {}
     return {**mo.cli_args().to_dict(), **mo.query_params().to_dict()}
@@ -122,9 +115,9 @@ def address() -> dict[str, object]:
 def read(params: Mapping[str, object], fields: Mapping[str, Field]) -> tuple[dict[str, Any], list[str]]:
     """The value of each field, and a note for each value that could not be used. It never fails.
 
-    params: what the address held, a string or a list of strings (the last one counts) a name; names without a field are
-    left alone. A preset in the address sets the fields it names. A value written beside it wins, and where it is not
-    the preset's the preset is "free". The notes quote the address: show them with `notes`, or through `user_text`.
+    params: for each name a string or a list of strings, of which the last counts; names without a field are left alone.
+    A preset sets the fields that it names. A value beside it wins, and where that is not the preset's the preset is
+    "free". The notes quote the address: show them with `notes`, or through `user_text`.
     """
     given = {name: str(raw[-1] if isinstance(raw, list | tuple) else raw) for name, raw in params.items() if raw != []}
     values: dict[str, Any] = {}
@@ -155,10 +148,10 @@ def moved_off(values: Mapping[str, Any], preset: str = "") -> bool:
 
 
 def link(page: str, values: Mapping[str, Value], *, only: Iterable[str] | None = None) -> str:
-    """The address of a page of the workbook, relative to this one, carrying the values along.
+    """The address of a page (a key of PAGES), relative to this one, with the values, or those that `only` names.
 
-    page: a key of PAGES. `only` keeps the named values. `marimo run notebooks` finds a page by the `file` parameter; a
-    page exported to WASM lies in a file of its own, and so does a recorded one, which shows one case only.
+    `marimo run notebooks` finds a page by the `file` parameter; one exported to WASM lies in a file of its own, and so
+    does a recorded one, which shows one case only.
 
     >>> link("01_width", {"seq": 5, "stride": 9}, only=("seq",))
     '?file=01_width.py&seq=5'
@@ -182,10 +175,9 @@ def remember(values: Mapping[str, Value]) -> None:
 
 
 class Settings:
-    """The values of a page, and the controls that pages share: `open_page` makes it.
+    """The values on view, and the controls that pages share: `open_page` makes it.
 
-    values: what is on view; problems: notes on the address. chosen: called with each preset that a reader chooses,
-    after the values that it names were taken.
+    problems: notes on the address. chosen: called with each preset that a reader chooses, once its values were taken.
     """
 
     def __init__(self, fields: Mapping[str, Field], chosen: Callable[[str], object] | None) -> None:
@@ -198,10 +190,10 @@ class Settings:
         self._drawn: dict[Any, tuple[Value, Still]] = {}  # the value that it was drawn with, and the drawing
 
     def controls(self) -> list[mo.Html]:
-        """Slider and number of the longest sequence, and the menu of presets. Call it in the cell that shows them.
+        """Slider and number of the longest sequence, and the menu of presets: call it in the cell that shows them.
 
-        At each run all are made, in the same order, so that each keeps its id. The browser gets another drawing only of
-        one that does not show its value yet: nothing is drawn anew under the reader's fingers.
+        Each run makes all of them in the same order, so that they keep their ids, but draws anew only what does not
+        show its value yet, and so nothing that is under the reader's fingers.
         """
         seq, preset = self.values["seq"], self.values["preset"]
         for make, value in ((self._slider, seq), (self._number, seq), (self._preset, preset)):
@@ -285,20 +277,19 @@ class Settings:
 
 
 def open_page(fields: Mapping[str, Field], chosen: Callable[[str], object] | None = None) -> tuple[Any, ...]:
-    """The settings of a page and three states of it, which must be names of a cell: start, seq, notes.
+    """The settings of a page, and three states, which must be names of a cell: start, seq, notes.
 
-    start is what the controls open with, from the address and after each preset; seq is the longest sequence; notes say
-    what is wrong with what was typed, and the cell that shows `Settings.controls` follows them.
+    start: what the controls open with, from the address and after each preset; seq: the longest sequence; notes: what
+    is wrong with what was typed. The cell that shows `Settings.controls` must depend on notes.
     """
     made = Settings(fields, chosen)
     return made, made.start, made.seq, made.notes
 
 
 def user_text(text: str) -> str:
-    """Text of a user or of an address as it was typed, for Markdown and for HTML, but not within backticks.
+    """Text of a user or of an address as it was typed, for Markdown and HTML, but not within backticks.
 
-    Every character but letters, digits and single spaces is written as a number, so that nothing in it is markup, a
-    link or a formula. This is the one place where such text is escaped.
+    This is the one place where such text is escaped: what is no letter, digit or single space is written as a number.
 
     >>> user_text("<b>$X$")
     '&#60;b&#62;&#36;X&#36;'
@@ -307,29 +298,27 @@ def user_text(text: str) -> str:
     return re.sub(r"[^\w ]|_|(?<= ) |^ ", lambda found: f"&#{ord(found[0])};", printable)
 
 
-# --------------------------------------------------------------------------------------------------- top of a page
-
-
 def header(page: str, title: str, lead: str, values: Mapping[str, Value]) -> mo.Html:
-    """Links to the other pages that carry the shared values, the title, and the opening sentence (Markdown).
+    """Links to the other pages with the shared values, the title, and the opening sentence (Markdown).
 
-    page: a key of PAGES; the entry of the page itself is marked and is no link.
+    page: a key of PAGES; its own entry is marked and is no link.
     """
     pill = "padding:.15rem .7rem;border-radius:1rem;border:1px solid {};text-decoration:none;white-space:nowrap;{}"
-    lesson = {name: str(value) for name, value in address().items() if name in LESSON}
-    links = []
-    for name, label in PAGES.items():
-        if name == page:
-            style = pill.format("currentColor", "font-weight:600")
-            links.append(f'<span aria-current="page" style="{style}">{label}</span>')
-        else:
-            href = escape(link(name, {**lesson, **values}, only=(*shared_fields(), *LESSON)))
-            links.append(f'<a href="{href}" target="_self" style="{pill.format(theme.FAINT, "")}">{label}</a>')
+    here, other = pill.format("currentColor", "font-weight:600"), pill.format(theme.FAINT, "")
+    carried = {name: str(value) for name, value in address().items() if name in LESSON} | dict(values)
+    links = {name: escape(link(name, carried, only=(*shared_fields(), *LESSON))) for name in PAGES}
+    entries = {name: f'<a href="{to}" target="_self" style="{other}">{PAGES[name]}</a>' for name, to in links.items()}
+    entries[page] = f'<span aria-current="page" style="{here}">{PAGES[page]}</span>'
     row = "display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem"
-    nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(links)}</nav>')
+    nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(entries.values())}</nav>')
     _say(f"{title} {lead}")
-    opening = mo.Html(f'<div class="c128a-lead" style="font-size:1.15rem;max-width:60rem">{mo.md(lead).text}</div>')
+    opening = _div("lead", mo.md(lead), "font-size:1.15rem;max-width:60rem")
     return mo.vstack([nav, mo.md(f"# {title}"), opening], gap=0.75)
+
+
+def _div(name: str, content: mo.Html, style: str = "", more: str = "") -> mo.Html:
+    """The content in an element of a class of notebooks/head.html."""
+    return mo.Html(f'<div class="c128a-{name}" style="{style}"{more}>{content.text}</div>')
 
 
 def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
@@ -345,23 +334,15 @@ def told(wrong: Sequence[str], preset: str) -> mo.Html | None:
 
 
 def alarm(message: str | None) -> mo.Html | None:
-    """An error state that cannot be overlooked: white on dark red, with role=alert; nothing where there is no message.
-
-    The message is Markdown.
-    """
-    if message is None:
-        return None
+    """An error state that cannot be overlooked, white on dark red; nothing for no message. The message is Markdown."""
     style = f"background:{theme.ALARM};color:#FFFFFF;padding:.8rem 1.2rem;border-radius:.4rem;font-size:1.05rem"
-    return mo.Html(f'<div role="alert" class="c128a-alarm" style="{style}">{mo.md("⚠ " + message).text}</div>')
+    return None if message is None else _div("alarm", mo.md("⚠ " + message), style, ' role="alert"')
 
 
 def _say(text: str) -> None:
     """Print what a page says where it runs as a program, as `python notebooks/01_width.py`."""
     if Path(sys.argv[0]).stem in PAGES:
         print(dedent(text).strip().replace("**", ""), end="\n\n")
-
-
-# --------------------------------------------------------------------------------------------- parts put together
 
 
 def stack(*parts: Any, gap: float = 0.5) -> mo.Html | None:
@@ -396,14 +377,13 @@ def sentence(text: str) -> mo.Html:
     """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
     if not text.lstrip().startswith("#"):
         _say(text)
-    return mo.Html(f'<div class="c128a-sentence" style="max-width:60rem">{mo.md(text).text}</div>')
+    return _div("sentence", mo.md(text), "max-width:60rem")
 
 
 def table(frame: pd.DataFrame, *, marked: int | None = None, right: Sequence[str] = (), tall: str = "24rem") -> mo.Html:
-    """A table to read: numbers and the columns in `right` to the right, one row marked; a long one scrolls.
+    """A table to read, its cells escaped here: numbers and the columns in `right` to the right, one row marked, from 0.
 
-    frame: cells as they are shown, text or numbers, escaped here; marked: number of a row, from 0; tall: the most
-    height. For a table to sort or to search take `mo.ui.table`, which costs more at each change.
+    tall: the most height. For a table to sort or to search take `mo.ui.table`, which costs more at each change.
     """
     numbers = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])} | set(right)
     lines = [[user_text(str(name)) for name in frame.columns]]
@@ -414,17 +394,13 @@ def table(frame: pd.DataFrame, *, marked: int | None = None, right: Sequence[str
         if at == marked:
             lines[-1][0] = f"▸ {lines[-1][0]}"
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    style = f"max-height:{tall};overflow:auto"
-    return mo.Html(f'<div class="c128a-table" role="group" aria-label="Table" style="{style}">{mo.md(text).text}</div>')
-
-
-# ------------------------------------------------------------------------------------------------------- controls
+    return _div("table", mo.md(text), f"max-height:{tall};overflow:auto", ' role="group" aria-label="Table"')
 
 
 class Still(mo.Html):
-    """A control to show, and nothing to read: the cells that show it do not run again when its value changes.
+    """A control whose `on_change` says all: cells that show it do not run again when its value changes.
 
-    For a control whose `on_change` says all. Keeps the control alive, which marimo itself does for named ones only.
+    Keeps the control alive, which marimo itself does for named ones only.
     """
 
     def __init__(self, control: Any) -> None:
@@ -436,9 +412,7 @@ Names = Mapping[Any, str] | Sequence[Value]
 
 
 def radio(label: str, names: Names, value: Value, **more: Any) -> mo.ui.radio:
-    """Radio buttons in a line, one for each value, under its name in `names`; values without names are their own.
-
-    more: what `mo.ui.radio` takes, as on_change.
+    """Radio buttons in a line, one for each value, under its name in `names`; more: what `mo.ui.radio` takes.
 
     >>> radio("Policy", {"fixed": "fixed", "pow2": "power of two"}, "pow2").value
     'pow2'
@@ -447,25 +421,21 @@ def radio(label: str, names: Names, value: Value, **more: Any) -> mo.ui.radio:
 
 
 def menu(label: str, names: Names, value: Value, **more: Any) -> mo.ui.dropdown:
-    """A menu like `radio`, for more values than a line holds.
-
-    >>> menu("Rows", [64, 4096], 4096).value
-    4096
-    """
+    """A menu like `radio`, for more values than a line holds."""
     return mo.ui.dropdown(**_choice(names, value), label=label, allow_select_none=False, **more)
 
 
 def _choice(names: Names, value: Value) -> dict[str, Any]:
-    """The options of a control by their names, and the name of its value."""
+    """The options of a control by their names, and the name of its value; values without names are their own."""
     if not isinstance(names, Mapping):
         names = {one: f"{one:,}" if isinstance(one, int) else one for one in names}
     return {"options": {name: one for one, name in names.items()}, "value": names[value]}
 
 
 def token_ladder(most: int, *also: int) -> list[int]:
-    """Token counts for a slider, ascending: 0, four to an octave from 128 up, and one block past each power of two.
+    """Token counts for a slider: 0, four to an octave from 128 up, and one block past each power of two.
 
-    One block past is where the power-of-two width doubles. `also` adds values of its own; none goes over `most`.
+    One block past is where the power-of-two width doubles. `also` adds values; none goes over `most`.
 
     >>> token_ladder(600, 77)
     [0, 77, 128, 160, 192, 224, 256, 320, 384, 448, 512, 600]
@@ -478,10 +448,7 @@ def token_ladder(most: int, *also: int) -> list[int]:
 
 
 def number(field: Integer, value: int, **more: Any) -> mo.ui.number:
-    """A box for a whole number. It holds what is typed, and `Settings.take` says what is wrong with it.
-
-    more: what `mo.ui.number` takes, as label and on_change.
-    """
+    """A box for a whole number, whatever is typed: `Settings.take` says what is wrong with it."""
     return mo.ui.number(value=value, step=1, **{"label": field.title, **more})
 
 
@@ -490,19 +457,15 @@ def own_box(value: str) -> mo.ui.text:
     return mo.ui.text(value, EXAMPLE, label="Your own batch", full_width=True)
 
 
-# ------------------------------------------------------------------------------------------------ clicked pictures
-
 SPEC = re.compile(r"data-spec='[^']*'")  # as marimo writes the dictionary of a chart
 
 
 def clickable(on_pick: Callable[[dict[str, Any]], object]) -> mo.ui.altair_chart:
     """An element for `shown`; on_pick gets {column: value} of the clicked mark, for the columns of the form's `click`.
 
-    `mo.ui.altair_chart` builds the dictionary of a chart at each change, which takes longer than the rest of a key
-    press; a picture has its dictionary already. So one element with an empty chart is made for the life of a page, and
-    each change shows it with another picture in it: the browser changes the drawing in place.
-
-    Make it in a cell that depends on no setting, on a page with html_head_file="head.html", which says why.
+    Make it once, in a cell that depends on no setting: each change shows it with another picture in it, which the
+    browser draws in place. A `mo.ui.altair_chart` for each change would build the chart's dictionary, which a picture
+    has already, for longer than the rest of a key press takes.
     """
 
     def picked(_: Any) -> None:
@@ -517,10 +480,7 @@ def clickable(on_pick: Callable[[dict[str, Any]], object]) -> mo.ui.altair_chart
 
 
 def shown(element: mo.ui.altair_chart, picture: Picture) -> mo.Html:
-    """The element with this picture in it.
-
-    Raises ValueError where marimo writes its element in a way that leaves no place for the picture.
-    """
+    """The element with this picture in it; raises ValueError where marimo's element has no place for one."""
     # In single quotes: a thousand lanes hold ten thousand double quotes, each six characters long when it is escaped.
     spec = escape(picture.to_json(), quote=False).replace("'", "&#x27;")
     text, places = SPEC.subn(lambda _: f"data-spec='{spec}'", element.text)
@@ -529,39 +489,28 @@ def shown(element: mo.ui.altair_chart, picture: Picture) -> mo.Html:
     return mo.Html(text)
 
 
-# -------------------------------------------------------------------------------------------------- take it along
-
-
 def downloads(
     frame: pd.DataFrame | Callable[[], pd.DataFrame], name: str, settings: Mapping[str, Any], what: str = ""
 ) -> mo.Html:
     """Buttons for a chart's data as CSV, and as JSON with the settings under "settings" and the data under "rows".
 
-    frame: the data, or a function that makes them on demand; name: the file name without its suffix; what: the data in
-    words, for the buttons. The bytes are made when a button is pressed, so that a page does not pay for them before; a
-    recorded page carries them along.
+    frame: the data, or a function that makes them; name: the file name without its suffix; what: the data in words. The
+    bytes are made when a button is pressed, so that a page does not pay for them; a recorded page carries them along.
     """
 
-    def made() -> pd.DataFrame:
-        return frame() if callable(frame) else frame
+    def made(kind: str) -> bytes:
+        rows = frame() if callable(frame) else frame
+        if kind == "csv":
+            return rows.to_csv(index=False).encode()
+        return json.dumps({"settings": dict(settings), "rows": json.loads(rows.to_json(orient="records"))}).encode()
 
-    def csv() -> bytes:
-        return made().to_csv(index=False).encode()
-
-    def all_as_json() -> bytes:
-        rows = json.loads(made().to_json(orient="records"))
-        return json.dumps({"settings": dict(settings), "rows": rows}).encode()
-
-    buttons = [
-        mo.download(
-            make() if RECORDED else make, f"{name}.{kind}", mimetype=mime, label=f"{what} {kind.upper()}".strip()
-        )
-        for kind, make, mime in (("csv", csv, "text/csv"), ("json", all_as_json, "application/json"))
-    ]
+    buttons = []
+    for kind, mime in (("csv", "text/csv"), ("json", "application/json")):
+        data = made(kind) if RECORDED else partial(made, kind)
+        buttons.append(mo.download(data, f"{name}.{kind}", mimetype=mime, label=f"{what} {kind.upper()}".strip()))
     return mo.hstack(buttons, justify="start", gap=0.5)
 
 
 def command(text: str, what: str = "The same from a shell:") -> mo.Html:
     """A command in a block that can be copied and wraps where it is long, with a line above that says what it gives."""
-    block = mo.md(f"{what}\n\n```bash\n{text}\n```").text
-    return mo.Html(f'<div class="c128a-command">{block}</div>')
+    return _div("command", mo.md(f"{what}\n\n```bash\n{text}\n```"))
