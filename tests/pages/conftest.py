@@ -1,25 +1,31 @@
 """The workbook in a real browser: one `marimo run` server and one Chromium for all tests of a process.
 
-Opening a page is the slowest step there is, some seconds of computing. So all tabs share one profile, which keeps what
-marimo's front end has loaded; tests that only read share one opened page; and a test presses one control after another.
+Opening a page takes seconds. So all tabs share one profile, which keeps what marimo's front end has loaded; tests that
+only read share one opened page, or run the notebook without a browser; a test presses one control after another.
 
-Waiting is for quiet: a page counts as settled when the server has answered, no cell runs and nothing in the page has
-changed for a moment. Every test that opens a page fails on an error in the page, in the console or in a cell.
+A page has settled when the server has answered, no cell runs and nothing in the page has changed for a moment. Every
+test that opens a page fails on an error in the page, in the console or in a cell.
 """
 
 from __future__ import annotations
 
+import html
+import json
+import re
+import runpy
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from scripts.workbook import CHROMIUM, chromium, served
+from c128a.show import page
+from scripts.workbook import CHROMIUM, ROOT, chromium, served
 
-# Counts the requests that the server has not answered, in the page: to be told of all of them, three hundred an opened
-# page, would keep this process busy.
+# Counts in the page the requests that the server has not answered: to be told of all would keep this process busy.
 COUNT = """(() => {
     const ask = window.fetch;
     window.unanswered = 0;
@@ -101,13 +107,23 @@ class Sheet:
         self.page.evaluate(QUIET, quiet)
         return self
 
+    def choose(self, label: str) -> Sheet:
+        """Choose the radio button with this label by keyboard."""
+        self.focus(label, role="radio")
+        return self.press("Space")
+
+    def enter(self, label: str, text: object) -> Sheet:
+        """Type into the box with this label and press Enter."""
+        self.focus(label, role="textbox").fill(str(text))
+        return self.press("Enter")
+
     def look(self, *, dark: bool, width: int) -> None:
         """Show the tab as a reader with this colour scheme and a window this wide sees it; an open page follows."""
         self.page.emulate_media(color_scheme="dark" if dark else "light")
         self.page.set_viewport_size({"width": width, "height": 900})
 
     def every_look(self, name: str, *, first_dark: bool, **params: object) -> Iterator[str]:
-        """Open a page light and narrow, or dark and wide, and show it in all looks one after another: each in words."""
+        """Open a page light and narrow, or dark and wide, and show it in all looks: each in words."""
         looks = [(False, 1280), (False, 1680), (True, 1680), (True, 1280)]
         for at, (dark, width) in enumerate(looks[2:] + looks[:2] if first_dark else looks):
             self.look(dark=dark, width=width)
@@ -133,12 +149,12 @@ class Sheet:
         return self.page.evaluate("words => {" + ALL + script + "}", words)
 
     def says(self, text: str, within: float = 15) -> bool:
-        """Whether the page shows this text, now or within so many seconds: a busy machine takes its time to answer."""
+        """Whether the page shows this text, now or within so many seconds."""
         return self.soon(lambda: text in self.text, within)
 
     def holds(self, parameter: str, within: float = 15) -> bool:
         """Whether the address holds this parameter, now or within so many seconds."""
-        return self.soon(lambda: parameter in self.page.url, within) and bool(self.settle())
+        return self.soon(lambda: parameter in self.page.url, within) and bool(self.settle(100))
 
     def soon(self, true: Callable[[], bool], within: float = 15) -> bool:
         """Whether something is true, now or within so many seconds."""
@@ -155,8 +171,7 @@ class Sheet:
 
     def focus(self, label: str, role: str | None = None):
         """The control with this label, focused as the Tab key would; fails where a keyboard cannot reach it."""
-        control = self.page.get_by_role(role, name=label) if role else self.page.get_by_label(label)
-        control = control.first
+        control = (self.page.get_by_role(role, name=label) if role else self.page.get_by_label(label)).first
         control.focus()
         assert control.evaluate("element => element.matches(':focus') && element.tabIndex >= 0"), f"{label}: no focus"
         return control
@@ -172,6 +187,26 @@ class Sheet:
         with self.page.expect_download() as caught:
             self.page.get_by_text(label, exact=True).first.click()
         return Path(caught.value.path()).read_bytes()
+
+
+@cache
+def notebook(name: str) -> dict[str, Any]:
+    """The names of a notebook (without its suffix), none of whose cells has run."""
+    return runpy.run_path(f"{ROOT}/notebooks/{name}.py")
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Run a notebook without a browser, as an address opens it: ran(name, **params) gives its text and its names."""
+
+    def run(name: str, **params: object) -> tuple[str, dict[str, Any]]:
+        monkeypatch.setattr(page, "address", lambda: {key: str(value) for key, value in params.items()})
+        outputs, names = notebook(name)["app"].run()
+        written = " ".join(output.text for output in outputs if hasattr(output, "text"))
+        written = re.sub("data-html='([^']*)'", lambda inner: f">{json.loads(html.unescape(inner[1]))}<", written)
+        return " ".join(html.unescape(re.sub("<[^<>]*>", "", written)).split()), notebook(name) | dict(names.items())
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -195,9 +230,7 @@ def browser():
 @pytest.fixture(scope="session")
 def profile(browser):
     """What all tabs share: the cache, so that only the first page loads marimo's front end from the server."""
-    context = browser.new_context(accept_downloads=True)
-    yield context
-    context.close()
+    return browser.new_context(accept_downloads=True)
 
 
 @pytest.fixture

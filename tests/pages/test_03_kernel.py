@@ -4,17 +4,14 @@ import io
 import json
 import re
 import shlex
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
 from c128a import backend
 
-pytestmark = pytest.mark.browser
-
 PAGE = "03_kernel"
+browser = pytest.mark.browser
 
 # The default batch: n = 256, 170, 85 for the decode rows, 191, 192, 192 for the prefill rows, all 256 columns wide.
 FIRST = "1,024 lanes write columns 0 to 255 of decode row 1: 170 ids, 86 pads, 768 lanes idle"
@@ -43,6 +40,7 @@ def click(sheet, words, x, y):
     sheet.settle()
 
 
+@browser
 def test_the_page_opens_with_what_one_program_does_and_its_true_output(opened):
     assert opened.soon(lambda: FIRST in opened.lead)
     assert opened.says("All 1,539 cells equal the reference")  # 6 × 256 and 3 lens
@@ -50,6 +48,7 @@ def test_the_page_opens_with_what_one_program_does_and_its_true_output(opened):
     assert opened.says("6 programs of 1 trip") and opened.says("4 programs of 2 × 256 cells")
 
 
+@browser
 def test_downloads_and_the_command_hold_the_lanes_on_view(opened):
     frame = pd.read_csv(io.BytesIO(opened.download("this trip CSV")))
     states = frame[frame["kind"] == "decode"]["state"]
@@ -61,10 +60,11 @@ def test_downloads_and_the_command_hold_the_lanes_on_view(opened):
 
 
 @pytest.mark.parametrize("fault", ["none", "hole", "short"])
-def test_the_command_prints_the_lanes_on_view(sheet, fault):
-    sheet.open(PAGE, lane=2, fault=fault)
-    command = shlex.split(sheet.page.locator(".c128a-command pre").inner_text())
-    printed = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=True).stdout
+def test_the_command_prints_the_lanes_on_view(ran, capsys, fault):
+    text, _ = ran(PAGE, lane=2, fault=fault)
+    capsys.readouterr()
+    exec(shlex.split(text.split("in a shell:")[1])[2], {})
+    printed = capsys.readouterr().out
     third = printed.splitlines()[3]  # after the head: lane 2
     assert ("no block" in third) == (fault == "hole")
     assert printed.count("table too short") == (170 - 32 * 2 if fault == "short" else 0)  # 32 of 128 blocks are left
@@ -75,11 +75,10 @@ def moves(sheet, label, role, key, parameter, said):
     """A key on a control changes the address and the page, which then says something that it did not say before."""
     assert said not in sheet.text, f"{label}: said before"
     sheet.focus(label, role=role)
-    sheet.press(key)
-    assert sheet.holds(parameter), label
-    assert sheet.says(said), label
+    assert sheet.press(key).holds(parameter) and sheet.says(said), label
 
 
+@browser
 def test_every_slider_is_moved_by_an_arrow_key(sheet):
     sheet.open(PAGE, seq=150_000)
     for label, key, parameter, said in [
@@ -94,6 +93,7 @@ def test_every_slider_is_moved_by_an_arrow_key(sheet):
         moves(sheet, label, "slider", key, parameter, said)
 
 
+@browser
 def test_every_choice_is_reached_by_keyboard_and_changes_the_page(sheet):
     sheet.open(PAGE)
     sheet.focus("two to four")
@@ -110,6 +110,7 @@ def test_every_choice_is_reached_by_keyboard_and_changes_the_page(sheet):
         moves(sheet, label, "radio", "Space", parameter, said)
 
 
+@browser
 def test_a_fault_is_gone_to_and_a_preset_draws_the_batch_that_it_names(sheet):
     sheet.open(PAGE, program=4, statement="n")
     fault = sheet.page.get_by_label("Wrong with the batch")
@@ -124,12 +125,11 @@ def test_a_fault_is_gone_to_and_a_preset_draws_the_batch_that_it_names(sheet):
     sheet.page.get_by_label("Preset").select_option(label="The test of PR #50004")
     assert sheet.holds("own=positions+255") and sheet.says("columns 0 to 127 of decode row 0: 2 ids")
     assert sheet.says("\n768\n") and sheet.says("\n769\n") and sheet.says("All 257 cells equal the reference")
-    box = sheet.focus("Your own batch", role="textbox")
-    box.fill("positions 255; width 9; capacity 8")
-    sheet.press("Enter")
+    sheet.enter("Your own batch", "positions 255; width 9; capacity 8")
     assert sheet.says("given_width is 9; it must be between 1 and capacity, 8. Shown: none.")
 
 
+@browser
 def test_a_click_goes_to_a_piece_of_either_map_and_to_a_lane_and_back_again(sheet):
     sheet.open(PAGE)
     click(sheet, "of the tiles", 0.6, 0.42)  # decode row 2 alone, the row under it masked
@@ -151,6 +151,7 @@ def test_a_click_goes_to_a_piece_of_either_map_and_to_a_lane_and_back_again(shee
         assert sheet.soon(lambda: "decode row 1" in sheet.lead)
 
 
+@browser
 def test_many_interpreted_programs_run_only_when_asked(sheet):
     if not backend.INTERPRET:
         pytest.skip("compiled kernels always run")
@@ -160,20 +161,17 @@ def test_many_interpreted_programs_run_only_when_asked(sheet):
     assert sheet.says("All 40,962 cells equal the reference")  # 5 × 8,192 cells and 2 lens
 
 
-def test_an_address_opens_its_state_and_what_is_wrong_in_it_is_noted(sheet):
-    sheet.open(PAGE, kernel="tiled", program=0, statement="block")
-    assert "block = tl.load(" in sheet.page.locator(".c128a-source .marked").first.inner_text()
-    assert sheet.says("▸ block numbers")
-    sheet.open(PAGE, seq=150_000, kernel="tiled", program=3, trip=4, lane=17)
-    assert "columns 1,024 to 1,279 of prefill row 2: no ids, 256 pads" in sheet.lead
-    sheet.open(PAGE, seq="many", kernel="cuda", program=99, lane=5000)
-    assert sheet.says("seq is many") and sheet.says("row_loop, tiled") and sheet.says("program is 99")
-    assert sheet.says("0 to 1,023. Shown: 1,023.") and sheet.soon(lambda: FIRST in sheet.lead)
+def test_an_address_opens_its_state_and_what_is_wrong_in_it_is_noted(ran):
+    text, names = ran(PAGE, kernel="tiled", program=0, statement="block")
+    assert names["statement"] == "block" and "▸ block numbers" in text
+    text, _ = ran(PAGE, seq=150_000, kernel="tiled", program=3, trip=4, lane=17)
+    assert "columns 1,024 to 1,279 of prefill row 2: no ids, 256 pads" in text
+    text, _ = ran(PAGE, seq="many", kernel="cuda", program=99, lane=5000)
+    for note in ("seq is many", "row_loop, tiled", "program is 99", "0 to 1,023. Shown: 1,023.", FIRST):
+        assert note in text
 
 
-def test_no_program_runs_without_room_or_rows(sheet):
-    sheet.open(PAGE, seq=1_048_576, model_len=980_224)
-    assert "8,192 columns" in sheet.page.get_by_role("alert").first.inner_text()
-    assert sheet.page.locator("marimo-vega").count() == 0
-    sheet.open(PAGE, decode=0, prefill=0)
-    assert sheet.soon(lambda: "No program runs" in sheet.lead)
+def test_no_program_runs_without_room_or_rows(ran):
+    text, names = ran(PAGE, seq=1_048_576, model_len=980_224)
+    assert "⚠ 1,048,576 tokens need 8,192 columns" in text and not names["runs"]
+    assert "No program runs" in ran(PAGE, decode=0, prefill=0)[0]
