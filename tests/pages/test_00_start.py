@@ -21,7 +21,7 @@ def start():
 
 
 def said(picture):
-    return " · ".join(row["label"] for row in picture.spec["datasets"]["notes"])
+    return " · ".join(row["label"] for row in picture.spec["datasets"]["notes_texts"])
 
 
 def test_the_way_of_token_700_is_as_worked_out_by_hand(start):
