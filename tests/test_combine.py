@@ -4,7 +4,7 @@ from functools import partial
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from c128a import reference
@@ -22,12 +22,14 @@ from tests.support.refused import refused
 OUTSIDE = [(500, -1), (500, 9), (-1, 0), (-(2**40), 0), (2**31 - 1, 0), (2**31, 0), (2**40, 0)]  # position, request
 SPAN = st.integers(-7, 13) | st.just(2**31 - 1)  # tokens of an image
 ODD = {  # what a step may have, and what it has otherwise
-    "bad": (st.dictionaries(st.integers(0, 9), st.sampled_from(OUTSIDE), max_size=2), {}),  # tokens
-    "lost": (st.sets(st.integers(0, 4), max_size=2), set()),  # requests with a base of -1
+    "bad": (st.dictionaries(st.integers(0, 9), st.sampled_from(OUTSIDE), min_size=1, max_size=3), {}),  # tokens
+    "lost": (st.sets(st.integers(0, 4), min_size=1, max_size=2), set()),  # requests with a base of -1
     "visible": (st.lists(st.tuples(SPAN, SPAN | st.just(-(2**31))), min_size=20, max_size=20), None),
     "offset": (st.sampled_from([0, 2**31 - 400]), 0),  # of all bases
     "wider": (st.integers(-3, 9), 0),  # columns more than the longest row of text needs
 }
+USUAL = {name: usual for name, (_, usual) in ODD.items()}
+EVERYTHING = {"bad": {0: (-1, 0)}, "lost": {1}, "visible": [(3, 2)] * 20, "offset": 7, "wider": 2}
 
 
 def released_row(position, seq, gather, compressed_base, window_base, left, right, *, compress_ratio, window):
@@ -51,9 +53,9 @@ def assert_rows(got, want, *buffers):
     st.sampled_from([1, 2, 8]),
     st.sampled_from([1, 2, 8]),
     st.integers(10, 120),
-    st.fixed_dictionaries({name: st.just(usual) for name, (_, usual) in ODD.items()})
-    | st.fixed_dictionaries({name: odd for name, (odd, _) in ODD.items()}),
+    st.just(USUAL) | st.fixed_dictionaries({name: odd for name, (odd, _) in ODD.items()}),
 )
+@example([(4, 30, 0), (3, 20, 2), (4, 40, 0)], 8, 2, 60, EVERYTHING)
 def test_one_launch_of_a_step_equals_the_released_rows_of_all_its_chunks(requests, ratio, window, area, odd):
     """Of each request: the tokens of its query, those before it, and how many more than needed are gathered."""
     queries, seqs = [query for query, _, _ in requests], [query + before for query, before, _ in requests]
@@ -84,7 +86,7 @@ def test_one_launch_of_a_step_equals_the_released_rows_of_all_its_chunks(request
     got = combine_step_indices(*inputs, out[:, :width], lens, **options)
     assert_rows(got, rows, out[count:], out[:, width:], lens[count:])
     assert_rows(reference.combined_rows(*inputs, width, **options), rows)
-    if odd != {name: usual for name, (_, usual) in ODD.items()}:
+    if odd != USUAL:
         return
     starts = [0, *accumulate(queries)]
     for part in chunks:
