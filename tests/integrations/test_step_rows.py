@@ -46,15 +46,14 @@ MODULES = {
 
 
 def reference_rows(topk_indices, starts, seq_lens, gather_lens, window, ratio, topk, m, n, left, right, image):
-    queries = list(enumerate((starts[1:] - starts[:-1]).tolist()))
-    request = int32(*[number for number, length in queries for _ in range(length)])
-    positions = [int(seq_lens[number]) - length + at for number, length in queries for at in range(length)]
+    queries = starts.diff()
+    request = torch.arange(len(queries), dtype=torch.int32, device=starts.device).repeat_interleave(queries)
+    ends = starts[1:] - starts[0]
+    positions = (seq_lens - ends)[request].long() + torch.arange(len(request), device=starts.device)
     bases = [int32(*base) for base in step_bases([Chunk(0, len(queries), n, m)])]
-    return reference.combined_rows(
-        torch.tensor(positions, dtype=torch.int64, device=backend.device()), request, seq_lens, gather_lens, *bases,
-        combined_width(topk, window, image), compress_ratio=ratio if topk else 2**30, window=window,
-        left_visible=left if image else None, right_visible=right if image else None,
-    )  # fmt: skip
+    inputs = (positions, request, seq_lens, gather_lens, *bases, combined_width(topk, window, image))
+    options = {"left_visible": left, "right_visible": right} if image else {}
+    return reference.combined_rows(*inputs, compress_ratio=ratio if topk else 2**30, window=window, **options)
 
 
 def rows_of_a_wheel():
@@ -82,10 +81,8 @@ class Metadata(SimpleNamespace):
 
     def get_prefill_chunk_plan(self, compress_ratio, prefill_chunk_size):
         lens, queries = self.lens[self.num_decodes :], self.queries[self.num_decodes :]
-        return prefill_chunks(
-            lens, queries, workspace_rows=prefill_chunk_size * 100, compress_ratio=compress_ratio or 2**30,
-            window=WINDOW,
-        )  # fmt: skip
+        options = {"compress_ratio": compress_ratio or 2**30, "window": WINDOW}
+        return prefill_chunks(lens, queries, workspace_rows=prefill_chunk_size * 100, **options)
 
 
 class Engine:
@@ -201,17 +198,20 @@ def test_a_fault_leaves_nothing_and_is_said_once(model, monkeypatch, caplog, err
     assert len(model.launches) == 1 and len(model.calls) == 3
 
 
-def test_the_same_buffers_with_other_lengths_are_another_step_and_a_copy_of_the_metadata_too(model):
-    engine = Engine()
+def test_other_lengths_another_metadata_and_a_later_forward_pass_are_another_step(model):
+    engine, forward = Engine(), model.load(CONTEXT)
     old = engine.step(4, 5, 17)
     assert_released(model, old)
-    assert_released(model, engine.step(5, 5, 17))
+    assert_released(model, engine.step(5, 5, 17))  # in the same buffers
     engine.seq_lens[0] += 200  # even under the object of a step: a change in place is seen
     assert_released(model, old)
     other = copy.copy(old)
     other.prefill_seq_lens = old.prefill_seq_lens + 1
     assert_released(model, other)
-    assert len(model.launches) == 4
+    other.prefill_seq_lens.data += 200  # torch does not count this, as when a kernel writes
+    before, forward.context = forward.context, forward.Context()
+    assert_released(model, other)
+    assert len(model.launches) == 5 and before.attn_metadata == forward.context.attn_metadata
 
 
 def test_rows_die_with_their_step_and_an_id_used_again_is_another_step(monkeypatch):
@@ -231,27 +231,17 @@ def test_rows_die_with_their_step_and_an_id_used_again_is_another_step(monkeypat
     assert len(seen) < 30
 
 
-def test_a_later_forward_pass_with_the_same_metadata_makes_its_own_rows(model):
-    step, forward = Engine().step(4, 5, 17), model.load(CONTEXT)
-    assert_released(model, step)
-    step.prefill_seq_lens.data += 200  # in place, and torch does not count it, as when a kernel writes
-    before, forward.context = forward.context, forward.Context()
-    assert_released(model, step)
-    assert len(model.launches) == 2 and before.attn_metadata == forward.context.attn_metadata
+LAYERS = {  # the metadata of a forward pass, and what is said of it
+    "no metadata by layer": lambda step: [{"window": step}],
+    "0 metadata objects": lambda step: {},
+    "2 metadata objects": lambda step: {"a": step, "b": copy.copy(step)},
+    "0 metadata objects of the forward": lambda step: {"a": SimpleNamespace(**vars(step) | {"prefill_seq_lens": None})},
+    "weak reference": lambda step: {"a": SimpleNamespace(**vars(step))},
+}
 
 
-@pytest.mark.parametrize(
-    ("layers", "reason"),
-    [
-        (lambda step: [{"window": step}], "no metadata by layer"),
-        (lambda step: {}, "0 metadata objects"),
-        (lambda step: {"a": step, "b": copy.copy(step)}, "2 metadata objects"),
-        (lambda step: {"a": SimpleNamespace(**vars(step) | {"prefill_seq_lens": None})}, "0 metadata objects"),
-        (lambda step: {"a": SimpleNamespace(**vars(step))}, "weak reference"),
-    ],
-    ids=["no dict", "no match", "two matches", "no prefill", "no weak reference"],
-)
-def test_what_does_not_fit_is_done_by_the_released_function_and_said_once(model, caplog, layers, reason):
+@pytest.mark.parametrize(("reason", "layers"), LAYERS.items(), ids=LAYERS)
+def test_what_does_not_fit_is_done_by_the_released_function_and_said_once(model, caplog, reason, layers):
     step = Engine().step(7, 5)
     model.load(CONTEXT).context.attn_metadata = layers(step)
     ((args, _),) = of_layer(step)
@@ -260,18 +250,17 @@ def test_what_does_not_fit_is_done_by_the_released_function_and_said_once(model,
     assert model.calls == [128, 128] and caplog.text.count(reason) == 1
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        (COMBINE, "combine_topk_swa_indices replaced, places: 2"),
-        (re.sub(r"out=None,\n.*", "out=None,", COMBINE), "combine_topk_swa_indices replaced"),
-        (re.sub(r" out=None,\n.*", "", COMBINE), "combine_topk_swa_indices replaced"),
-        (COMBINE.replace("out=None", "out=0"), r"stays, its signature is another: \(topk_indices, .* out=0"),
-        (re.sub(r" N, out=None,\n.*", "", COMBINE), "stays, its signature is another"),
-        ("combine_topk_swa_indices = 0", "stays, .* does not have it"),
-    ],
-    ids=["0.30", "0.27", "0.26", "another default", "one missing", "no function"],
-)
+SOURCES = {  # of the combine, and what installing it says
+    "0.30": (COMBINE, "combine_topk_swa_indices replaced, places: 2"),
+    "0.27": (re.sub(r"out=None,\n.*", "out=None,", COMBINE), "combine_topk_swa_indices replaced"),
+    "0.26": (re.sub(r" out=None,\n.*", "", COMBINE), "combine_topk_swa_indices replaced"),
+    "another default": (COMBINE.replace("out=None", "out=0"), r"stays, its signature is another: \(topk_.* out=0"),
+    "one missing": (re.sub(r" N, out=None,\n.*", "", COMBINE), "stays, its signature is another"),
+    "no function": ("combine_topk_swa_indices = 0", "stays, .* does not have it"),
+}
+
+
+@pytest.mark.parametrize(("source", "said"), SOURCES.values(), ids=SOURCES)
 def test_install_says_what_became_of_the_combine(fake, source, said):
     load = fake(others=MODULES | {OPS: source})
     layer, released = load(LAYER), load(OPS).combine_topk_swa_indices
