@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from c128a.frozen import FrozenReader, WidthGraphs
-from c128a.metadata import C128AMetadata, C128AMetadataBuilder
-from tests.support.builds import DEVICE, int32
+from c128a.frozen import FrozenReader
+from c128a.metadata import C128AMetadata
+from tests.support.builds import int32
 
 
 @pytest.fixture
@@ -32,11 +32,6 @@ def test_a_row_with_more_entries_than_columns_is_wrong_on_either_side(captured):
     assert reader.wrong_rows(wide, int32(2, 4, 5)).tolist() == [False, False, True]
 
 
-def test_graphs_are_those_of_the_widths_that_the_policy_reaches_and_of_rows_that_the_builder_holds():
-    made = C128AMetadataBuilder(50_000, 2, layout="packed", policy="aligned", device=DEVICE)
-    assert list(WidthGraphs(made, rows=1).readers) == [128, 256, 384, 512]
-    for rows in (0, 3):
-        with pytest.raises(ValueError, match=rf"rows is {rows}; the builder holds 1 … 2 decode rows"):
-            WidthGraphs(made, rows)
+def test_a_reader_needs_rows():
     with pytest.raises(ValueError, match="metadata has no decode rows"):
         FrozenReader(C128AMetadata(128, 0, None, None, None))

@@ -28,16 +28,19 @@ def test_incident_1_packed_rows_after_the_first_are_wrong_under_a_frozen_reader_
     assert wrong.tolist() == [False, layout == "packed"]
 
 
-def test_incident_1_packed_rows_hold_with_one_graph_a_width():
-    builder = C128AMetadataBuilder(65_536, 8, layout="packed", max_num_seqs=3, device=DEVICE)
+def test_incident_1_packed_rows_hold_with_one_graph_for_each_width_that_the_policy_reaches():
+    builder = C128AMetadataBuilder(50_000, 8, layout="packed", max_num_seqs=3, policy="aligned", device=DEVICE)
     graphs = WidthGraphs(builder, rows=3)
-    assert list(graphs.readers) == [128, 256, 512]
-    for seed, seq in enumerate((65_536, 20_000, 1_500, 40_000)):
+    assert list(graphs.readers) == [128, 256, 384, 512]
+    for seed, seq in enumerate((50_000, 20_000, 1_500, 40_000)):
         got = step(builder, Case.decode(3, 1_400, seed=seed), seq)
         expected = got.global_decode_topk_indices[:, 0].clone()
         assert not graphs.reader(got).wrong_rows(expected, got.decode_topk_lens).any()
     with pytest.raises(ValueError, match="metadata has 2 decode rows; the graphs hold 3"):
         graphs.reader(step(builder, Case.decode(2, 500), 500))
+    for rows in (0, 4):
+        with pytest.raises(ValueError, match=rf"rows is {rows}; the builder holds 1 … 3 decode rows"):
+            WidthGraphs(builder, rows)
 
 
 @builds

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from c128a import backend, kernel
 from c128a.case import Case
+from c128a.metadata import make_plan
 from c128a.tiles import TILES, Tile
-from c128a.trace import BLANK, STEP, cells, grid, memory, program_shape, reads, row_verdicts, trace
+from c128a.trace import BLANK, STEP, cells, grid, memory, reads, row_verdicts, trace
 from tests.support.builds import POISON, batches
 from tests.support.refused import refused
 
@@ -27,21 +28,14 @@ def buffers_of(case, fill):
 
 
 def launch(case, name, buffers, *, step=STEP, tile=None):
-    """One build of a case by the kernel of that name, without the package's own checks and launches."""
-    positions, requests, table, slots, *_ = case.tensors()
-    shared = {f"{kind}_ptr": buffer for kind, buffer in buffers.items()}
-    shared |= {"positions_ptr": positions, "requests_ptr": requests, "table_ptr": table, "slots_ptr": slots}
-    shared |= {"decode_stride": case.decode_rows.row_stride, "prefill_stride": case.prefill_rows.row_stride}
-    shared |= {"num_decode": case.num_decode_tokens, "width": case.width, "table_stride": table.stride(0)}
-    shared |= {"table_rows": table.shape[0], "table_cols": table.shape[1]}
-    if name == "row_loop":
-        ratio, block = case.compress_ratio, case.block_size
-        kernel.row_loop[(case.num_tokens,)](**shared, compress_ratio=ratio, block_size=block, STEP=step)
-    else:
-        rows, cols = program_shape(case, name, tile=tile)
-        sizes = {"RATIO": case.compress_ratio, "BLOCK": case.block_size, "ROWS": rows, "COLS": cols, "UNIT": 1}
-        sizes |= {"RANK": 0, "RANKS": 1, "INTERLEAVE": 1, "OWN_TABLE": 0, "OVERLAP": 0}
-        kernel.tiled[grid(case, name, tile=tile)](**shared, num_tokens=case.num_tokens, **sizes)
+    """One build of a case by the kernel of that name."""
+    inputs, outputs = case.tensors()[:4], tuple(buffers.values())
+    sizes = case.num_decode_tokens, case.compress_ratio, case.block_size, case.width
+    plan = make_plan(case.layout, *sizes, outputs, inputs)
+    plan = replace(plan, tile=tile or plan.tile)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "ROW_LOOP_STEP", step)
+        (plan.launch_row_loop if name == "row_loop" else plan.launch)(*outputs, *inputs)
 
 
 LANE = ["program", "trip", "kind", "offset", "value"]
