@@ -345,31 +345,37 @@ def _(case, guess, runs):
     return
 
 
+@app.function
+@lru_cache(maxsize=16)
+def blocks(case, of):
+    """The pieces of a kernel with their lanes, those to draw, and how many neighbours one of these stands for."""
+    trips, columns, step = grid(case, of)[1], program_shape(case, of)[1], "trip" if of == "row_loop" else "tile"
+    every = pieces(case, of)
+    every = every.assign(group=every["kind"], lane=every["kind"] + " " + every["row"].astype(str), lanes=every["rows"])
+    joined = min(-(-len(every) // 1024), trips)  # more pieces than that are too small to see
+    marks = every[every["trip"] % joined == 0].assign(kernel=of)
+    marks["stop"] = np.minimum(marks["start"] + joined * columns, case.width)
+    marks["order"] = marks["program"] * trips + marks["trip"]
+    marks["label"] = [f"{one.program}" + f", {one.trip}" * (trips > 1) for one in marks.itertuples()]
+    marks["tip"] = [
+        f"program {one.program}, {step} {one.trip}: {one.kind} rows {one.row} to {one.row + one.rows - 1}, columns "
+        f"{one.start:,} to {one.stop - 1:,}" + (f", up to {joined} {step}s" if joined > 1 else "")
+        for one in marks.itertuples()
+    ]
+    return every, marks, joined
+
+
 @app.cell(hide_code=True)
 def _(case, kernel, places, program, runs, trip):
-    def _placed(frame):
-        lane = frame["kind"] + " " + frame["row"].astype(str)
-        return frame.assign(group=frame["kind"], lane=lane, lanes=frame["rows"])
-
     def _map(of):
         (programs, trips), (rows, columns) = grid(case, of), program_shape(case, of)
-        every, step = pieces(case, of), "trip" if of == "row_loop" else "tile"
-        joined = min(-(-len(every) // 1024), trips)  # more pieces than that are too small to see
-        marks = _placed(every[every["trip"] % joined == 0]).assign(kernel=of)
-        marks["stop"] = np.minimum(marks["start"] + joined * columns, case.width)
-        marks["order"] = marks["program"] * trips + marks["trip"]
-        marks["label"] = [f"{one.program}" + f", {one.trip}" * (trips > 1) for one in marks.itertuples()]
-        marks["tip"] = [
-            f"program {one.program}, {step} {one.trip}: {one.kind} rows {one.row} to {one.row + one.rows - 1}, columns "
-            f"{one.start:,} to {one.stop - 1:,}" + (f", up to {joined} {step}s" if joined > 1 else "")
-            for one in marks.itertuples()
-        ]
+        every, marks, joined = blocks(case, of)
         kinds = {"decode": range(case.decode_rows.rows), "prefill": range(case.prefill_rows.rows)}
         names = {kind: [f"{kind} {row}" for row in rows] for kind, rows in kinds.items() if rows}
         ends = pd.DataFrame([(kind, name) for kind in names for name in names[kind]], columns=["group", "lane"])
         ends["at"] = case.entries
         # The piece on view, and in the other kernel the pieces that hold its cells.
-        own = pieces(case, kernel).query("program == @program and trip == @trip").iloc[0]
+        own = blocks(case, kernel)[0].set_index(["program", "trip"]).loc[(program, trip)]
         chosen = every[(every["kind"] == own["kind"]) & (every["start"] < own["stop"]) & (own["start"] < every["stop"])]
         chosen = chosen[(chosen["row"] < own["row"] + own["rows"]) & (own["row"] < chosen["row"] + chosen["rows"])]
         picture = forms.bands(
@@ -378,7 +384,7 @@ def _(case, kernel, places, program, runs, trip):
             title=f"{TITLE[of].capitalize()}, {case.width:,} columns",
             lanes=names,
             cuts=ends[ends["at"] < case.width],
-            chosen=_placed(chosen).assign(dashed=of != kernel),
+            chosen=chosen.assign(dashed=of != kernel),
             click=("kernel", "program", "trip"),
             x_axis=forms.Axis(ticks=[case.width * part // 4 for part in range(5)]),
             room=410,

@@ -272,7 +272,7 @@ class _Drawing:
             encoding = self.place(**{channel: channel for channel in channels if channel in rows}) | encoding
         if mark == "text":
             encoding = encoding | {"text": {"field": "label"}, "description": {"field": "label"}}
-        elif "tip" in rows and look.get("aria", True):
+        elif "tip" in rows and "tooltip" not in look and look.get("aria", True):
             tip = {"field": "tip", "type": "nominal"}
             encoding = encoding | {"tooltip": tip, "description": tip}
         self.layers.append({"data": {"name": name}, "mark": {"type": mark, **look}, "encoding": encoding})

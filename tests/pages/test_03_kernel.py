@@ -17,28 +17,6 @@ browser = pytest.mark.browser
 FIRST = "1,024 lanes write columns 0 to 255 of decode row 1: 170 ids, 86 pads, 768 lanes idle"
 TILE = "512 lanes write columns 0 to 255 of decode row 2: 85 ids, 171 pads, 256 lanes idle"
 
-# Where a picture is drawn, in pixels of the window, by what a screen reader calls it.
-PLACE = """
-    const found = every.find(e => e.matches('svg.marks, canvas.marks')
-        && (e.closest('[aria-label]')?.getAttribute('aria-label') || e.parentElement?.ariaLabel || '').includes(words));
-    found.scrollIntoView({block: 'center'});
-    const {left, top, width, height} = found.getBoundingClientRect();
-    return [left, top, width, height];
-"""
-
-
-def point(sheet, words, x, y):
-    """The pixel at a share of the width and of the height of a picture."""
-    left, top, width, height = sheet.ask(PLACE, words)
-    return left + x * width, top + y * height
-
-
-def click(sheet, words, x, y):
-    sheet.page.mouse.click(*point(sheet, words, x, y))
-    sheet.settle()
-    sheet.page.mouse.move(2, 2)
-    sheet.settle()
-
 
 @browser
 def test_the_page_opens_with_what_one_program_does_and_its_true_output(opened):
@@ -132,23 +110,29 @@ def test_a_fault_is_gone_to_and_a_preset_draws_the_batch_that_it_names(sheet):
 @browser
 def test_a_click_goes_to_a_piece_of_either_map_and_to_a_lane_and_back_again(sheet):
     sheet.open(PAGE)
-    click(sheet, "of the tiles", 0.6, 0.42)  # decode row 2 alone, the row under it masked
-    assert TILE in sheet.lead
-    click(sheet, "of the row loop", 0.6, 0.3)
-    assert sheet.soon(lambda: FIRST in sheet.lead)
-    click(sheet, "The lanes of this trip", 0.302, 0.3)
+
+    def piece(words):
+        sheet.page.locator(f"marimo-vega [aria-label^='{words}']").click()
+        return sheet.settle()
+
+    assert piece("program 1, tile 0: decode").soon(lambda: TILE in sheet.lead)
+    assert piece("program 1, trip 0: decode").soon(lambda: FIRST in sheet.lead)
+    lanes = sheet.page.locator("marimo-vega canvas.marks")  # without marks that have a name
+    size = lanes.bounding_box()
+    place = {"x": 0.302 * size["width"], "y": 0.3 * size["height"]}
+    lanes.click(position=place)
+    assert sheet.settle().soon(lambda: "lane=5&" not in sheet.page.url)
     lane = int(re.search(r"lane=(\d+)", sheet.page.url)[1])
     assert 128 <= lane < 256 and sheet.says(f"Lane {lane}: decode row 1, column {lane}")
-    sheet.page.mouse.move(*point(sheet, "The lanes of this trip", 0.302, 0.3))
+    sheet.page.mouse.move(2, 2)
+    lanes.hover(position=place)
     tip = sheet.page.locator("#vg-tooltip-element")
     tip.wait_for()
     assert f"row 1 × stride 256 + column {lane} = {256 + lane} → byte {4 * (256 + lane):,}" in tip.inner_text()
     for _ in range(2):  # the same piece twice, left by a key
-        click(sheet, "of the row loop", 0.6, 0.18)
-        assert sheet.soon(lambda: "decode row 0" in sheet.lead)
+        assert piece("program 0, trip 0: decode").soon(lambda: "decode row 0" in sheet.lead)
         sheet.focus("Program, 0 to 5", role="slider")
-        sheet.press("ArrowRight")
-        assert sheet.soon(lambda: "decode row 1" in sheet.lead)
+        assert sheet.press("ArrowRight").soon(lambda: "decode row 1" in sheet.lead)
 
 
 @browser
