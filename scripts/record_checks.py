@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -32,6 +34,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", 
 NO_GPU = ("deployment", "pages", "show", "test_readme.py", "test_site.py", "test_torch_free.py")
 NO_GPU += ("bench/test_h200.py", "bench/test_profile.py", "scripts/test_mutations.py", "scripts/test_resolve.py")
 KERNELS = ("metadata", "combine", "frozen", "incidents", "incidents_gpu", "shard")
+AT_ONCE = 6  # files of tests that are watched at the same time, each by a process of its own
 REPLAYS = "random_replays"  # two tests of 1,000 replays, which the sanitizer leaves out: they repeat the other launches
 
 
@@ -74,19 +77,21 @@ def sanitized(tool: str, *command: str) -> tuple[dict, subprocess.CompletedProce
 
 
 def run_sanitizer() -> tuple[dict, list[dict]]:
-    """What each tool reports over the tests of the kernels, which tests those are, and what it says to a bad read."""
+    """What each tool reports over each file of tests of the kernels, and what it says to a bad read."""
     bad_read, _ = sanitized("memcheck", "-c", "from scripts import record_checks; record_checks.read_past_a_table()")
     if not bad_read["reports"]:
         raise SystemExit(f"memcheck does not see a read past a table, so its silence means nothing: {bad_read}")
     tests = [f"tests/test_{name}.py" for name in KERNELS]
-    found = []
-    for tool in ("memcheck", "racecheck"):
-        row, done = sanitized(tool, *PYTEST[1:], "-rf", "-k", f"not {REPLAYS}", *tests)
+
+    def watch(tool: str, test: str) -> dict:
+        row, done = sanitized(tool, *PYTEST[1:], "-rf", "-k", f"not {REPLAYS}", test)
         passed = re.findall(r"(\d+) passed", done.stdout)
-        row |= {"tests_passed": int(passed[-1]) if passed else 0}
-        row |= {"tests_failed": re.findall(r"^FAILED (\S+)", done.stdout, re.M), "status": done.returncode}
-        found.append(row)
-    return {"tests": tests, "read_past_a_table": bad_read["summary"]}, found
+        row |= {"test": test, "tests_passed": int(passed[-1]) if passed else 0}
+        return row | {"tests_failed": re.findall(r"^FAILED (\S+)", done.stdout, re.M), "status": done.returncode}
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = list(pool.map(watch, *zip(*product(("memcheck", "racecheck"), tests), strict=True)))
+    return {"read_past_a_table": bad_read["summary"]}, found
 
 
 def main() -> int:

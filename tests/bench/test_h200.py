@@ -201,6 +201,6 @@ def test_each_test_that_needs_a_gpu_passed_on_the_h200_and_none_failed_there(req
 
 
 def test_the_sanitizer_reported_nothing():
-    found = records.findings("h200-sanitizer")
-    assert [row["tool"] for row in found] == ["memcheck", "racecheck"]
-    assert all(row["reports"] == 0 and row["status"] == 0 and row["tests_passed"] >= 100 for row in found)
+    found = pd.DataFrame(records.findings("h200-sanitizer")).groupby("tool")
+    assert list(found.groups) == ["memcheck", "racecheck"]
+    assert (found["tests_passed"].sum() >= 100).all() and (found[["reports", "status"]].max() == 0).all(axis=None)
