@@ -4,6 +4,7 @@ import re
 import statistics
 from statistics import geometric_mean
 
+import pandas as pd
 import pytest
 
 from c128a.bench import cases, combines, records
