@@ -65,7 +65,7 @@ def test_the_gallery_shows_title_and_description_of_every_page_and_a_card_opens_
     opened.value.close()
 
 
-@pytest.mark.parametrize(("at", "notebook"), enumerate(NOTEBOOKS), ids=lambda of: getattr(of, "stem", ""))
+@pytest.mark.parametrize(("at", "notebook"), [*enumerate(NOTEBOOKS)], ids=lambda of: getattr(of, "stem", ""))
 def test_a_page_opens_without_an_error_and_shows_and_names_everything_in_every_look(sheet, at, notebook):
     logged = []
     sheet.page.on("console", note := lambda message: logged.append(message.text))
