@@ -120,18 +120,14 @@ def read(params: Mapping[str, object], fields: Mapping[str, Field]) -> tuple[dic
     "free". The notes quote the address: show them with `notes`, or through `user_text`.
     """
     given = {name: str(raw[-1] if isinstance(raw, list | tuple) else raw) for name, raw in params.items() if raw != []}
-    values: dict[str, Any] = {}
-    problems = []
+    values, problems = dict[str, Any](), []
     for name in sorted(fields, key=lambda name: name != "preset"):  # the preset first: it moves the other defaults
-        field = fields[name]
         preset = PRESETS.get(str(values.get("preset")))
-        default = preset.values.get(name, field.default) if preset else field.default
-        values[name] = default
-        if name in given:
-            try:
-                values[name] = field.parse(given[name])
-            except ValueError as wrong:
-                problems.append(f"{name} is {given[name]} in the address; {wrong}. Shown: {_told(default)}.")
+        values[name] = (preset.values if preset else {}).get(name, fields[name].default)
+        try:
+            values[name] = fields[name].parse(given[name]) if name in given else values[name]
+        except ValueError as wrong:
+            problems.append(f"{name} is {given[name]} in the address; {wrong}. Shown: {_told(values[name])}.")
     if moved_off(values):
         values["preset"] = "free"
     return {name: values[name] for name in fields}, problems
@@ -141,10 +137,10 @@ def _told(value: Value) -> str:
     return f"{value:,}" if isinstance(value, int) else value or "none"
 
 
-def moved_off(values: Mapping[str, Any], preset: str = "") -> bool:
-    """Whether one of the values is not what the preset says, that of the values unless one is named."""
-    named = PRESETS.get(preset or str(values.get("preset")))
-    return named is not None and any(named.values.get(name, value) != value for name, value in values.items())
+def moved_off(values: Mapping[str, Any]) -> bool:
+    """Whether one of the values is not what the preset among them says."""
+    named = PRESETS[values["preset"]].values if values.get("preset") in PRESETS else {}
+    return any(named.get(name, value) != value for name, value in values.items())
 
 
 def link(page: str, values: Mapping[str, Value], *, only: Iterable[str] | None = None) -> str:
@@ -207,30 +203,24 @@ class Settings:
     def _slider(self, value: Any) -> mo.ui.slider:
         steps: Any = token_ladder(MAX_TOKENS, value)
         look: dict[str, Any] = {"full_width": True, "label": getattr(self.fields["seq"], "title", "")}
-        return mo.ui.slider(steps=steps, value=value, on_change=self._slide, **look)
+        return mo.ui.slider(steps=steps, value=value, on_change=partial(self._longest, self._slider), **look)
 
     def _number(self, value: Any) -> mo.ui.number:
-        return mo.ui.number(value=value, step=1, label="exactly", on_change=self._type)
+        return mo.ui.number(value=value, step=1, label="exactly", on_change=partial(self._longest, self._number))
 
     def _preset(self, value: Any) -> mo.ui.dropdown:
         names = {"free": "free values"} | {name: preset.title for name, preset in PRESETS.items()}
         return menu("Preset", names, value, on_change=self.choose)
 
-    def _slide(self, tokens: Any) -> None:
-        self._longest(self._slider, tokens)
-
-    def _type(self, tokens: Any) -> None:
-        if self.typed("seq", tokens):
-            self._longest(self._number, self.values["seq"])
-
-    def _longest(self, by: Any, tokens: int) -> None:
+    def _longest(self, by: Any, tokens: Any) -> None:
         """Take the longest sequence from one of its two controls, which shows it. This ends a typed batch."""
-        self._shown[by] = self.values["seq"] = tokens
-        self._set_seq(tokens)
-        self.moved({"seq": tokens})
-        self._set_notes([])
-        if self.values.get("own"):
-            self.put({"own": ""})
+        if self.typed("seq", tokens):
+            self._shown[by] = self.values["seq"]
+            self._set_seq(self.values["seq"])
+            self.moved({"seq": self.values["seq"]})
+            self._set_notes([])
+            if self.values.get("own"):
+                self.put({"own": ""})
 
     def typed(self, name: str, value: Any) -> bool:
         """Take one value that was typed, or note what is wrong with it: whether it was taken."""
@@ -241,7 +231,7 @@ class Settings:
 
     def moved(self, values: Mapping[str, Any]) -> None:
         """The reader moved controls to these values: where the preset says otherwise, they are free values now."""
-        free = moved_off(values, self.values["preset"])
+        free = moved_off({**values, "preset": self.values["preset"]})
         if free:
             self.values["preset"] = "free"
         if free or self.notes():
@@ -323,9 +313,8 @@ def _div(name: str, content: mo.Html, style: str = "", more: str = "") -> mo.Htm
 
 def notes(messages: Sequence[str], *, kind: str = "warn") -> mo.Html | None:
     """A callout that lists what could not be used, or nothing where there is nothing to say. The texts are a user's."""
-    if not messages:
-        return None
-    return mo.callout(mo.md("\n".join(f"- {user_text(message)}" for message in messages)), kind=kind)  # type: ignore[arg-type]
+    listed = mo.md("\n".join(f"- {user_text(message)}" for message in messages))
+    return mo.callout(listed, kind=kind) if messages else None  # type: ignore[arg-type]
 
 
 def told(wrong: Sequence[str], preset: str) -> mo.Html | None:
