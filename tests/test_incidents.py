@@ -4,7 +4,6 @@ What only a GPU shows is in test_incidents_gpu.py; 13 is in test_metadata.py, 15
 """
 
 import pytest
-import torch
 
 from c128a.case import Case
 from c128a.frozen import FrozenReader, WidthGraphs
@@ -13,10 +12,11 @@ from tests.support.builds import DEVICE, POISON, builds, far_apart, ids, int32, 
 
 
 def built(build, case, buffers, layout="packed"):
-    """The views of a case built into (decode, lens, prefill) buffers."""
-    t = case.tensors(DEVICE)
-    inputs = t.positions, 128, case.num_decode_tokens, t.token_to_req_indices, t.block_table, case.block_size
-    return build(*inputs, t.slot_mapping, *buffers, case.width, layout=layout)
+    """The views of a case built into (decode, lens, prefill) buffers; what lies around its table gives other ids."""
+    positions, requests, blocks, slots, *_ = case.tensors(DEVICE)
+    table = poisoned(blocks.shape[0] + 2, blocks.shape[1] + 2)[1:-1, 1:-1].copy_(blocks)
+    inputs = positions, 128, case.num_decode_tokens, requests, table, case.block_size, slots
+    return build(*inputs, *buffers, case.width, layout=layout)
 
 
 @layouts
@@ -104,6 +104,12 @@ ROWS = {  # a case, and the ids before the pads of its decode rows, their lens, 
         Case.of_tokens([255, 511], [0, 0], [[3]], [0, 1], 1, width=128, kv_block_size=256 * 128),
         ([[768, 769]], [2], [[0, 1, 2, 3]]),
     ),
+    # A request outside the table on either side, a block number of -1, and a table that ends after 2 of 4 blocks. lens
+    # is the prefix that a reader must look at: holes in it hold -1, which readers skip.
+    "incident_14_bad_tables": (
+        Case.of_tokens([511, 511, 511, 1023], [2, -1, 0, 1], [[5, -1], [7, 9]], [0, 1, 2, 3], 4, width=8),
+        ([[], [], [10, 11], [14, 15, 18, 19]], [4, 4, 4, 8], []),
+    ),
 }
 
 
@@ -117,12 +123,12 @@ def test_every_row_holds_its_ids_and_then_pads(build, layout, case, rows):
     assert ([ids(row) for row in decode], lens.tolist(), [ids(row) for row in prefill]) == rows
 
 
-@pytest.mark.parametrize(("query_len", "decode_tokens"), [(6, 6), (7, 0), (11, 0), (12, 0)])
-def test_incident_10_decode_prefill_split_with_5_speculative_tokens(query_len, decode_tokens):
+def test_incident_10_decode_prefill_split_with_5_speculative_tokens():
     builder = C128AMetadataBuilder(4_096, 16, layout="pitched", num_speculative_tokens=5, device=DEVICE)
-    got = step(builder, Case((query_len,), (1_000,), 0), 1_000)
-    assert got.num_decode_tokens == decode_tokens
-    assert (got.prefill_topk_indices is None) == (decode_tokens == query_len)
+    for query_len, decode_tokens in ((6, 6), (7, 0), (11, 0), (12, 0)):
+        got = step(builder, Case((query_len,), (1_000,), 0))
+        assert got.num_decode_tokens == decode_tokens
+        assert (got.prefill_topk_indices is None) == (decode_tokens == query_len)
 
 
 @pytest.mark.skipif(DEVICE.type != "cpu", reason="test_incidents_gpu.py has it on a GPU")
@@ -136,22 +142,3 @@ def test_incident_12_rows_and_table_rows_are_found_by_64_bit_offsets(build, kind
     build(*inputs, buffers["decode"], poisoned(3), buffers["prefill"], 128, layout="pitched")
     expected = [[6, 7, 8, 9], [10, 11], [14, 15, 16, 17]] if decode else [[0, 1, 2, 3], [0, 1], [0, 1, 2, 3]]
     assert [ids(row) for row in rows] == expected
-
-
-@builds
-def test_incident_14_bad_tables_give_pads_and_read_nothing(build):
-    # A request outside the table on either side, a block number of -1, and a table that ends after 2 of 4 blocks. The
-    # table is a window into a larger tensor whose other cells would give ids of 2,000 and more.
-    memory = torch.full((4, 4), 1_000, dtype=torch.int32, device=DEVICE)
-    memory[1:3, :2] = int32(5, -1, 7, 9).view(2, 2)
-    decode, lens, _ = build(
-        int64(511, 511, 511, 1023), 128, 4, int32(2, -1, 0, 1), memory[1:3, :2], 2, int64(0, 1, 2, 3),
-        poisoned(4, 8), poisoned(4), poisoned(4, 8), 8,
-    )  # fmt: skip
-    assert decode.tolist() == [
-        [-1] * 8,
-        [-1] * 8,
-        [10, 11, -1, -1, -1, -1, -1, -1],
-        [14, 15, 18, 19, -1, -1, -1, -1],
-    ]
-    assert lens.tolist() == [4, 4, 4, 8]  # the prefix a reader must look at: holes in it hold -1, which readers skip

@@ -185,21 +185,15 @@ def two_builds(draw):
 
 @interpreted
 @settings(max_examples=15)
-@given(two_builds())
-def test_every_cell_is_what_the_kernel_leaves_there(builds):
+@given(two_builds(), st.sampled_from([128, 256]))
+def test_every_cell_is_what_the_kernel_leaves_there_and_a_reader_sees_the_entries_of_each_row(builds, stride):
     before, now, kind = builds
     buffers = buffers_of(before, BLANK)
     for case in (before, now):
         launch(case, "row_loop", buffers)
-    found = cells(before, now, kind)
-    assert found["value"].tolist() == buffers[kind].flatten()[: len(found)].tolist()
-
-
-@given(two_builds(), st.sampled_from([128, 256]))
-def test_runs_cover_the_buffer_and_a_reader_sees_the_entries_of_each_row(builds, stride):
-    found = memory(*builds)
-    assert found["start"].tolist() == [0, *found["stop"][:-1]] and found["stop"].iloc[-1] == len(cells(*builds))
-    taken, (_, now, _) = reads(*builds, stride), builds
+    left, runs, taken = cells(*builds), memory(*builds), reads(*builds, stride)
+    assert left["value"].tolist() == buffers[kind].flatten()[: len(left)].tolist()
+    assert runs["start"].tolist() == [0, *runs["stop"][:-1]] and runs["stop"].iloc[-1] == len(left)
     seen = (taken["stop"] - taken["start"]).groupby(taken["row"]).sum()
     assert [seen.get(row, 0) for row in range(now.num_tokens)] == now.entries.tolist()
     if stride == now.decode_rows.row_stride:

@@ -51,21 +51,20 @@ def test_capacity_of_a_model_length():
     assert {length: capacity_width(length) for length in capacities} == capacities
 
 
-@pytest.mark.parametrize(
-    ("model_len", "policy", "widths"),
-    [
-        (1_048_576, "pow2", [128, 256, 512, 1024, 2048, 4096, 8192]),
-        (1_048_576, "aligned", [*range(128, 8193, 128)]),
-        (1_048_576, "fixed", [8192]),
-        (33_792, "pow2", [128, 256, 384]),
-        (20_000, "pow2", [128, 256]),
-        (16_512, "pow2", [128, 256]),
-        (4_096, "pow2", [128]),
-    ],
-    ids=lambda value: "" if isinstance(value, list) else str(value),
-)
-def test_incident_15_warm_up_lists_end_at_the_capacity(model_len, policy, widths):
-    assert reachable_widths(capacity_width(model_len), policy=policy) == widths
+WARMED_UP = {
+    (1_048_576, "pow2"): [128, 256, 512, 1024, 2048, 4096, 8192],
+    (1_048_576, "aligned"): [*range(128, 8193, 128)],
+    (1_048_576, "fixed"): [8192],
+    (33_792, "pow2"): [128, 256, 384],
+    (20_000, "pow2"): [128, 256],
+    (16_512, "pow2"): [128, 256],
+    (4_096, "pow2"): [128],
+}
+
+
+def test_incident_15_warm_up_lists_end_at_the_capacity():
+    for (model_len, policy), widths in WARMED_UP.items():
+        assert reachable_widths(capacity_width(model_len), policy=policy) == widths, (model_len, policy)
 
 
 def test_trips_of_the_row_loop():
@@ -100,27 +99,22 @@ def test_bad_argument_is_named_with_its_value(error, words, call):
         call()
 
 
-policies = st.sampled_from(POLICIES)
-capacities = st.integers(1, 100).map(lambda blocks: blocks * 128)
-
-
-@given(st.integers(0, 2**21), st.integers(0, 2**21), st.integers(1, 512), capacities, policies)
-def test_width_is_monotone_aligned_and_within_the_capacity(a, b, ratio, capacity, policy):
-    short, long = (active_topk_width(seq, ratio, capacity, policy=policy) for seq in sorted((a, b)))
+@given(
+    st.tuples(st.integers(0, 2**21), st.integers(0, 2**21)).map(sorted),
+    st.integers(1, 512),
+    st.integers(1, 100).map(lambda blocks: blocks * 128),
+    st.sampled_from(POLICIES),
+)
+def test_a_width_is_monotone_aligned_reachable_and_chosen_for_the_lengths_of_its_range(seqs, ratio, capacity, policy):
+    short, long = (active_topk_width(seq, ratio, capacity, policy=policy) for seq in seqs)
     assert short <= long <= capacity
     assert short % 128 == long % 128 == 0
-    assert long >= min(max(a, b) // ratio, capacity)
-
-
-@given(st.integers(0, 2**21), st.integers(1, 512), capacities, policies)
-def test_every_chosen_width_is_reachable_and_its_range_holds_the_sequence(seq, ratio, capacity, policy):
-    width = active_topk_width(seq, ratio, capacity, policy=policy)
-    assert width in reachable_widths(capacity, policy=policy)
-    first, last = sequence_range(width, ratio, capacity, policy=policy)
-    if required_width(seq, ratio) <= capacity:
-        assert first <= seq <= last
-    assert active_topk_width(first, ratio, capacity, policy=policy) == width
-    assert active_topk_width(last, ratio, capacity, policy=policy) == width
+    assert long >= min(seqs[1] // ratio, capacity)
+    first, last = sequence_range(long, ratio, capacity, policy=policy)  # raises for a width that is not reachable
+    assert first <= seqs[1]
+    assert seqs[1] <= last or required_width(seqs[1], ratio) > capacity
+    for seq in (first, last):
+        assert active_topk_width(seq, ratio, capacity, policy=policy) == long
 
 
 def test_integers_of_numpy_and_of_tensors_on_the_host_are_lengths():
