@@ -1,7 +1,8 @@
 """The function of the report and the builder: both kernels equal the reference, and bad arguments write nothing."""
 
+import re
 from functools import partial
-from itertools import accumulate, takewhile
+from itertools import accumulate, product, takewhile
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def arguments(**changes):
     } | changes
 
 
-WHOLE, TOUCHING = poisoned(4, 256), poisoned(4, 256)
+WHOLE = poisoned(8, 256)
 FLAT = WHOLE.view(-1)
 TAKEN = {
     "a table of one column with a stride of its own": {"block_table": int32(3, 9, 4).view(1, 3)[:, :1]},
@@ -85,11 +86,7 @@ TAKEN = {
         "prefill_buffer": poisoned(2, 384),
         "layout": "pitched",
     },
-    "buffers that touch": {
-        "global_decode_buffer": TOUCHING[:2],
-        "prefill_buffer": TOUCHING[2:],
-        "layout": "pitched",
-    },
+    "buffers that touch": {"layout": "pitched", "global_decode_buffer": WHOLE[4:6], "prefill_buffer": WHOLE[6:]},
     "integers of numpy and of tensors on the host": {
         "num_decode_tokens": np.int64(2),
         "max_compressed_tokens": torch.tensor(128),
@@ -127,10 +124,7 @@ BAD = {
     ValueError: {
         "max_compressed_tokens is 512; global_decode_buffer": {"max_compressed_tokens": 512},
         "max_compressed_tokens is 128; prefill_buffer": {"prefill_buffer": poisoned(2, 64)},
-        r"prefill_buffer of shape \(1, 256\) is .* 2 rows": {
-            "num_decode_tokens": 0,
-            "prefill_buffer": poisoned(1, 256),
-        },
+        r"prefill_buffer of shape \(1, 256\) is .* 2 rows": {"num_decode_tokens": 0, "prefill_buffer": WHOLE[:1]},
         "decode_lens_buffer holds 1 elements": {"num_decode_tokens": 2, "decode_lens_buffer": poisoned(1)},
         "token_to_req_indices holds 1": {"num_decode_tokens": 2, "token_to_req_indices": int32(0)},
         "slot_mapping holds 0 elements": {"slot_mapping": int64()},
@@ -167,8 +161,6 @@ BAD = {
         "block_table is torch.int64": {"block_table": int64(3).view(1, 1)},
         "slot_mapping is of NoneType": {"slot_mapping": None},
         "decode_lens_buffer is torch.float32": {"decode_lens_buffer": poisoned(2).float()},
-        "num_decode_tokens is True": {"num_decode_tokens": True},
-        "max_compressed_tokens is 1.0": {"max_compressed_tokens": 1.0},
         "compress_ratio is nan": {"compress_ratio": float("nan")},
         "block_size is '2'": {"block_size": "2"},
     },
@@ -177,12 +169,18 @@ BAD = {
 
 @refused(BAD)
 def test_bad_argument_is_named_and_nothing_is_written(error, words, call):
-    # A plan of equal integers is at hand: True and 1.0 equal 1.
-    build_c128a_topk_metadata(**arguments(max_compressed_tokens=1))
     given = arguments(**call)
     with pytest.raises(error, match=words):
         build_c128a_topk_metadata(**given)
     assert all((given[name] == POISON).all() for name in metadata.BUFFERS)
+
+
+def test_what_equals_an_integer_is_none_even_where_a_plan_of_that_integer_is_kept():
+    call = arguments(max_compressed_tokens=1)
+    build_c128a_topk_metadata(**call)
+    for name, wrong in product(("num_decode_tokens", "max_compressed_tokens"), (True, 1.0, torch.tensor(True))):
+        with pytest.raises(TypeError, match=f"{name} is {re.escape(repr(wrong))}"):
+            build_c128a_topk_metadata(**call | {name: wrong})
 
 
 SHRINK = {
