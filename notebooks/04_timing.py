@@ -21,7 +21,6 @@ app = marimo.App(width="full", app_title="What does it cost?", html_head_file="h
 with app.setup:
     import io
     import math
-    from contextlib import nullcontext
     from statistics import geometric_mean
 
     import marimo as mo
@@ -89,6 +88,16 @@ with app.setup:
             return {"batch": batch, "time": time, "spread": spread, "tip": tip}
 
         return rows.assign(**pd.DataFrame(map(words, rows.itertuples()), rows.index))
+
+    def listed(rows, before, after):
+        """A table of times, these columns before and after those of every table; a kernel alone has no width."""
+        bare = rows["bytes"] == 0
+        table = pd.DataFrame({"kernel": rows["name"], **before, "rows lie": rows["layout"]})
+        table["width"] = rows["width"].map("{:,}".format).mask(bare, "–")
+        table["trips"] = rows["trips"].map(str).replace("0", "–")
+        table["bytes"] = rows["bytes"].map(human_bytes).str.replace(" ", "\u00a0").mask(bare, "–")
+        table = table.assign(**{"µs": rows["time"], "p20–p80": rows["spread"], **after})
+        return page.table(table, right=table.columns[len(before) + 2 :], tall="48rem")
 
     def times(above, below):
         """How many times longer the first takes than the second, with the digits that both carry."""
@@ -222,43 +231,41 @@ def _(at, batch, builder, cache, cell, fewer, fixed, loop, mine, narrower, tiled
     ## Guess first: how much faster is a narrow row?
 
     Suppose that a row becomes 32 × narrower, and its eight trips become one. Does the builder take 32 × less time, or
-    8 ×, or something else? Three ratios describe the same change, and only the last one is a saving. Each ratio of
-    times below compares two kernels of one run, measured in turns on the same inputs: times from two machines, or from
-    two days, differ by more than many a saving.
+    8 ×, or something else? Four ratios describe the same change: of columns, of trips, and of the time of each kernel.
+    Only those of time are savings. Each of them compares two kernels of one run, measured in turns on the same inputs:
+    times from two machines, or from two days, differ by more than many a saving.
     """)
-    _looks = {"columns, bytes": theme.ORANGE, "trips": theme.SKY, "µs, row loop": theme.BLUE, "µs, tiles": theme.GREEN}
+    # The kernels at the fixed and at the adaptive width, and what of them is divided.
+    _loops, _tiles = ("row_loop_fixed", "row_loop_adaptive"), ("tiled_fixed", "tiled")
+    _ratios = {"columns": (_loops, "width", theme.ORANGE), "trips": (_loops, "trips", theme.SKY)}
+    _ratios |= {"time, row loop": (_loops, "us", theme.BLUE), "time, tiles": (_tiles, "us", theme.GREEN)}
     _bars = []
-    for _length, _rows in mine.groupby("max_seq_len"):
-        _kernels = ("row_loop_fixed", "row_loop_adaptive", "tiled_fixed", "tiled")
-        _wide, _one, _wide_tiles, _tiles = (_rows.set_index("variant").loc[name] for name in _kernels)
-        _name = f"{'▸ ' if _length == at else ''}{_length:,} tokens"
-        _ratios = {name: _wide[name] / _one[name] for name in ("width", "trips", "us")}
-        _labels = [f"{_ratios['width']:g}", f"{_ratios['trips']:g}", times(_wide, _one), times(_wide_tiles, _tiles)]
-        for _part, _value, _label in zip(_looks, [*_ratios.values(), _wide_tiles.us / _tiles.us], _labels, strict=True):
+    for _length, _rows in mine.set_index("variant").groupby("max_seq_len"):
+        for _part, (_kernels, _what, _) in _ratios.items():
+            _wide, _one = (_rows.loc[kernel] for kernel in _kernels)
+            _value = _wide[_what] / _one[_what]
+            _label = times(_wide, _one) if _what == "us" else f"{_value:g}"
+            _name = f"{'▸ ' if _length == at else ''}{_length:,} tokens"
             _bars.append({"name": _name, "part": _part, "value": _value, "label": f"{_label} ×"})
-    _text_of = "Fixed over adaptive width at each recorded length: columns, trips, and the time of both kernels"
-    _look = {"styles": {name: theme.Style(colour) for name, colour in _looks.items()}, "bar_height": 20}
-    _axis = forms.Axis("fixed over adaptive width, ×", log=2)
-    _picture = forms.bars(pd.DataFrame(_bars), description=_text_of, axis=_axis, **_look)
+    _picture = forms.bars(
+        pd.DataFrame(_bars),
+        description="Fixed over adaptive width at each recorded length: columns, trips, and the time of both kernels",
+        axis=forms.Axis("fixed over adaptive width, ×", log=2),
+        styles={name: theme.Style(colour) for name, (*_, colour) in _ratios.items()},
+        bar_height=20,
+    )
     _said = f"At {at:,} tokens the adaptive width is the capacity: columns and trips stay as they are."
     if narrower > 1:
         _said = f"At {at:,} tokens the width shrinks {narrower:g} ×, the trips {fewer:g} × and the row loop's time "
         _said += f"**{times(fixed, loop)} ×**."
 
     _rows = builder[(builder["batch"] == batch) & (builder["max_seq_len"] == at) & (builder["cache"] == cache)]
-    _bare = _rows["bytes"] == 0
-    _table = pd.DataFrame({"kernel": _rows["name"], "rows lie": _rows["layout"]})
-    _table["width"] = _rows["width"].map("{:,}".format).mask(_bare, "–")
-    _table["trips"] = _rows["trips"].map(str).replace("0", "–")
-    _table["bytes"] = _rows["bytes"].map(human_bytes).str.replace(" ", "\u00a0").mask(_bare, "–")
-    _table["µs"], _table["p20–p80"] = _rows["time"], _rows["spread"]
-    _table["×\u00a0fill"] = _rows["over"].map("{:.2f}".format, na_action="ignore").fillna("–")
-    _table = _table.drop(columns="rows lie" if set(_rows["layout"]) == {"packed"} else [])
+    _over = _rows["over"].map("{:.2f}".format, na_action="ignore").fillna("–")
+    _numbers = listed(_rows, {}, {"×\u00a0fill": _over})
     _told = (
         "Each time is shown to about half of the spread of its samples. Tiles may start while the kernel before them "
         f"ends: {tiled.time} µs, without that {cell.loc['tiled_serial'].time}."
     )
-    _numbers = page.table(_table, right=_table.columns[1:].drop("rows lie", errors="ignore"), tall="48rem")
     _heading = mo.md(f"**{title} at {at:,} tokens, {cache} L2**")
     _pair = page.columns(page.stack(_picture, say(_said)), page.stack(_heading, _numbers, say(_told)), widths=[4, 5])
     page.stack(_text, evidence(builder), _pair)
@@ -335,24 +342,32 @@ def _(at, batch, cache, packed):
     )
     _ratios, _apart = ((_every["row_loop_adaptive"] / _every[form]).dropna() for form in ("tiled", "tiled_serial"))
     _mean = geometric_mean(_ratios)
-    _words = "Time of the row loop over time of the tiles at the same width, in every recorded cell"
-    _axis = forms.Axis("row loop over tiles, ×; colours: tokens", log=2, ticks=(1, 1.5, 2, 3, 4, 5, 6))
-    _rules = pd.DataFrame({"at": [1, _mean], "label": ["", f"geometric mean {_mean:.2f} ×"]})
-    _look = {"styles": theme.styled(f"{length:,}" for length in LENGTHS), "x_axis": _axis, "rules": _rules}
-    _gain_picture = forms.points(_gains, x="ratio", y="title", series="length", description=_words, **_look)
-
-    # The goal for the tiles: from so many bytes on, so many times the fill.
-    _goals = pd.DataFrame(
-        {"bytes": [256, 2**20, 2**20, 2**25, 2**25, 2**29], "over": [1.6, 1.6, 1.25, 1.25, 1.15, 1.15]}
+    _gain_picture = forms.points(
+        _gains,
+        x="ratio",
+        y="title",
+        series="length",
+        description="Time of the row loop over time of the tiles at the same width, in every recorded cell",
+        styles=theme.styled(f"{length:,}" for length in LENGTHS),
+        x_axis=forms.Axis("row loop over tiles, ×; colours: tokens", log=2, ticks=(1, 1.5, 2, 3, 4, 5, 6)),
+        rules=pd.DataFrame({"at": [1, _mean], "label": ["", f"geometric mean {_mean:.2f} ×"]}),
     )
-    _goals["label"] = ["goal for the tiles"] + [""] * 5
-    _over = _rows[_rows["variant"].isin(["row_loop_adaptive", "tiled"])].drop(columns=["low", "high"])
-    _words = "Time over the scaled fill against the bytes of the rows, with the goal that was set for the tiles"
-    _axis = forms.Axis("time over the scaled fill, ×", log=2, ticks=(1, 1.25, 1.6, 2, 3, 4, 6, 8))
-    _rules = pd.DataFrame({"at": [1], "label": ["scaled fill"]})
-    _look = {"styles": {name: LOOKS[name] for name in (LOOP, TILES)}, "x_axis": LOG_BYTES, "y_axis": _axis}
-    _look |= {"reference": _goals, "rules": _rules}
-    _fill_picture = forms.points(_over, x="bytes", y="over", series="name", description=_words, **_look)
+    # The goal for the tiles: from so many bytes on, so many times the fill.
+    _ends = [256, 2**20, 2**20, 2**25, 2**25, 2**29]
+    _goals = pd.DataFrame({"bytes": _ends, "over": [1.6, 1.6, 1.25, 1.25, 1.15, 1.15], "label": ""})
+    _goals.loc[0, "label"] = "goal for the tiles"
+    _fill_picture = forms.points(
+        _rows[_rows["variant"].isin(["row_loop_adaptive", "tiled"])].drop(columns=["low", "high"]),
+        x="bytes",
+        y="over",
+        series="name",
+        description="Time over the scaled fill against the bytes of the rows, with the goal that was set for the tiles",
+        styles={name: LOOKS[name] for name in (LOOP, TILES)},
+        x_axis=LOG_BYTES,
+        y_axis=forms.Axis("time over the scaled fill, ×", log=2, ticks=(1, 1.25, 1.6, 2, 3, 4, 6, 8)),
+        reference=_goals,
+        rules=pd.DataFrame({"at": [1], "label": ["scaled fill"]}),
+    )
     _goal = pd.cut(_tiles["bytes"], _goals["bytes"].unique(), right=False, labels=_goals["over"].unique()).astype(float)
     _missed = _tiles[_tiles["over"].round(2) > _goal]
     _loads = (_of["loads"]["us"] > _of["fill"]["us"])[_missed.index].sum()
@@ -396,25 +411,24 @@ def _(cache, combine):
     *From rows* copies the builder's rows, as released engines do; *from positions* works the same ids out again and
     needs no rows to read.
     """)
-    _styles = [theme.KERNELS[name] for name in (FIXED, LOOP, TILES)] + [theme.Style(theme.SKY, "triangle-up")]
-    _forms = {"from_rows_fixed": "from rows, fixed width", "from_rows_adaptive": "from rows, adaptive width"}
-    _forms |= {
-        "from_positions": "from positions",
-        "from_positions_live": "from positions, live prefix only",
-        "fill": FILL,
+    _forms = {  # name and style of each
+        "from_rows_fixed": ("from rows, fixed width", theme.KERNELS[FIXED]),
+        "from_rows_adaptive": ("from rows, adaptive width", theme.KERNELS[LOOP]),
+        "from_positions": ("from positions", theme.KERNELS[TILES]),
+        "from_positions_live": ("from positions, live prefix only", theme.Style(theme.SKY, "triangle-up")),
+        "fill": (FILL, theme.KERNELS[FILL]),
     }
-    _looks = dict(zip(_forms.values(), [*_styles, theme.KERNELS[FILL]], strict=True))
     _rows = combine[(combine["cache"] == cache) & combine["variant"].isin(list(_forms))].sort_values("max_seq_len")
-    _rows = _rows.assign(series=_rows["variant"].map(_forms))
+    _rows = _rows.assign(form=[_forms[variant][0] for variant in _rows["variant"]])
     _rows["length"] = _rows["max_seq_len"].map("{:,}".format)
     _reach = (_rows["low"].min() / 1.3, _rows["high"].max() * 1.3)
-    _look = {"styles": _looks, "y_axis": forms.Axis("microseconds a layer", log=10, domain=_reach), "join": True}
+    _look = {"x": "length", "y": "us", "series": "form", "join": True, "styles": dict(_forms.values())}
+    _look["y_axis"] = forms.Axis("microseconds a layer", log=10, domain=_reach)
     _pictures = []
     for _tokens in (2048, 8192):
         _axis = forms.Axis(f"tokens of context, {_tokens:,} tokens a chunk")
-        _words = f"Microseconds of each form of the combine over the context, {_tokens:,} tokens a chunk"
-        _look |= {"x_axis": _axis, "description": _words}
-        _pictures.append(forms.points(_rows[_rows["prefill"] == _tokens], x="length", y="us", series="series", **_look))
+        _words = f"Microseconds of each form of the combine, {_tokens:,} tokens a chunk"
+        _pictures.append(forms.points(_rows[_rows["prefill"] == _tokens], x_axis=_axis, description=_words, **_look))
     _of = {variant: rows.set_index("cell") for variant, rows in _rows.groupby("variant")}
     _wide, _narrow = (_of[name].loc["0+8192@32768"] for name in ("from_rows_fixed", "from_rows_adaptive"))
     _ratio = _of["from_rows_adaptive"]["us"] / _of["from_positions"]["us"]
@@ -443,14 +457,17 @@ def _(a_step, seq):
     _layers = a_step[(a_step["layers"] == 31) & (a_step["cache"] != "cold")]
     _context = min(_layers["max_seq_len"].unique(), key=lambda length: abs(length - seq))
     _rows = _layers[_layers["max_seq_len"] == _context]
-    _forms = {"vllm": "vLLM 0.34, every layer and chunk", "every_layer": "from positions, every layer and chunk"}
-    _forms |= {"once": "from positions, once", "once_planned": "once, and its plan on the host"}
-    _looks = dict(zip(_forms.values(), (theme.ORANGE, theme.BLUE, theme.GREEN, theme.SKY), strict=True))
-    _bars = _rows[_rows["variant"].isin(list(_forms))].drop(columns=["tip", "low", "high"])
-    _bars = _bars.assign(value=_bars["us"], part=_bars["variant"].map(_forms))
+    _forms = {  # name and colour of each
+        "vllm": ("vLLM 0.34, every layer and chunk", theme.ORANGE),
+        "every_layer": ("from positions, every layer and chunk", theme.BLUE),
+        "once": ("from positions, once", theme.GREEN),
+        "once_planned": ("once, and its plan on the host", theme.SKY),
+    }
+    _bars = _rows[_rows["variant"].isin(list(_forms))].drop(columns="tip")
+    _bars = _bars.assign(value=_bars["us"], part=[_forms[variant][0] for variant in _bars["variant"]])
     _bars["name"] = [f"{count} request{'s'[: count - 1]}" for count in _bars["requests"]]
     _bars["label"] = [f"{us:,.0f} µs" if us >= 20 else f"{us:.1f} µs" for us in _bars["us"]]
-    _look = {"styles": {name: theme.Style(colour) for name, colour in _looks.items()}, "bar_height": 16}
+    _look = {"styles": {name: theme.Style(colour) for name, colour in _forms.values()}, "bar_height": 16}
     _pictures = []
     for _kernel, _whose in (("step", "the GPU"), ("step host", "the host")):
         _words = f"Microseconds of {_whose} for all combines of a step, by requests and form"
@@ -483,12 +500,20 @@ def _(at, host, tiled, title):
     graph records the launch once and replays it.
     """)
     _part = host["variant"].str.startswith("its ")
-    _bars = host.assign(value=host["us"], label=host["time"] + " µs", part=_part.map({True: "a part", False: "whole"}))
+    _bars = host.assign(
+        value=host["us"],
+        label=host["time"] + " µs (" + host["spread"] + ")",
+        part=_part.map({True: "a part", False: "whole"}),
+    )
     _bars["name"] = host["variant"].mask(_part, "· " + host["variant"])
-    _look = {"styles": {"whole": theme.Style(theme.BLUE), "a part": theme.Style(theme.SKY)}, "legend": False}
-    _look |= {"axis": forms.Axis("microseconds of host time a call"), "bar_height": 18}
-    _words = "Microseconds of host time of one call, a bar for each part"
-    _picture = forms.bars(_bars.drop(columns="tip"), description=_words, **_look)
+    _picture = forms.bars(
+        _bars.drop(columns="tip"),
+        description="Microseconds of host time of one call, a bar for each part",
+        styles={"whole": theme.Style(theme.BLUE), "a part": theme.Style(theme.SKY)},
+        legend=False,
+        axis=forms.Axis("microseconds of host time a call"),
+        bar_height=18,
+    )
     _call = host.set_index("variant").loc
     _whole, _plain = _call["build_c128a_topk_metadata"], _call["row loop, Triton's ordinary launch alone"]
     _new = _call["build_c128a_topk_metadata, sizes not seen before"]
@@ -516,7 +541,7 @@ def _(everything):
     {records.provenance("elsewhere")["source"]} They carry no spread, and are compared with each other only.
     """)
     _kernels = {"flashmla_decode": "FlashMLA decode", "combine": "released combine", "builder": "row loop builder"}
-    _bars = _bars.drop(columns=["low", "high", "tip"]).assign(value=_bars["us"])
+    _bars = _bars.drop(columns="tip").assign(value=_bars["us"])
     _bars["label"] = _bars["us"].map("{:g} µs".format)
     _bars["part"] = _bars["policy"].map({"fixed": "fixed width"}).fillna("adaptive width")
     _bars["name"] = [
@@ -524,10 +549,13 @@ def _(everything):
         f"{row.max_seq_len:,}"
         for row in _bars.itertuples()
     ]
-    _look = {"styles": {f"{name} width": theme.KERNELS[at] for name, at in (("fixed", FIXED), ("adaptive", LOOP))}}
-    _look |= {"axis": forms.Axis("microseconds, figures from elsewhere"), "bar_height": 18}
-    _words = "Microseconds of kernels that read index rows, at the fixed and at the adaptive width"
-    _picture = forms.bars(_bars, description=_words, **_look)
+    _picture = forms.bars(
+        _bars,
+        description="Microseconds of kernels that read index rows, at the fixed and at the adaptive width",
+        styles={"fixed width": theme.KERNELS[FIXED], "adaptive width": theme.KERNELS[LOOP]},
+        axis=forms.Axis("microseconds, figures from elsewhere"),
+        bar_height=18,
+    )
     _decode = _bars[_bars["kernel"] == "flashmla_decode"].groupby("name")["us"].agg(["min", "max"])
     _said = (
         f"FlashMLA's decode takes the same time at both widths, to {(_decode['max'] / _decode['min'] - 1).max():.1%}: "
@@ -667,34 +695,28 @@ def _(get_live, packed):
             _said += "not all of its times are there."
         if (_narrowest["p80"] > 1.5 * _narrowest["p20"]).any():
             _said += " The spread is wide: something else kept this machine busy."
-        _table = pd.DataFrame({"live": _every["name"], "rows": _every["batch"].map(TITLES)})
-        _table["tokens"], _table["rows lie"] = _every["max_seq_len"], _every["layout"]
-        _table["width"], _table["bytes"] = _every["width"], _every["bytes"].map(human_bytes)
-        _table["µs"], _table["p20–p80"] = _every["time"], _every["spread"]
-        _heading = mo.md("**Live rows of this session**")
-        _shown = page.stack(
-            _picture, say(_said), _heading, page.table(_table, right=("bytes", "µs", "p20–p80"), tall="36rem")
-        )
+        _table = listed(_every, {"rows": _every["batch"].map(TITLES), "tokens": _every["max_seq_len"]}, {})
+        _shown = page.stack(_picture, say(_said), mo.md("**Live rows of this session**"), _table)
     _shown
     return
 
 
 @app.cell(hide_code=True)
 def _():
-    def _read(stream, name, shown):
+    def _read(content, name):
         try:
-            return profile.read(stream, name), shown
+            return profile.read(io.BytesIO(content), name)
         except ValueError as error:
-            return str(error), shown
+            return str(error)
 
     def _take(files):
         for file in files:
-            set_trace(_read(io.BytesIO(file.contents), file.name, file.name))
+            set_trace((_read(file.contents, file.name), file.name))
 
     # What was read of a trace, or why it was not; and its name on the page.
     _example = records.folder() / "h200-trace.json.gz"
-    with _example.open("rb") if _example.is_file() else nullcontext() as _stream:
-        get_trace, set_trace = mo.state(_read(_stream, _example.name, "") if _stream else (None, ""))
+    _found = _read(_example.read_bytes(), _example.name) if _example.is_file() else None
+    get_trace, set_trace = mo.state((_found, ""))
     upload = mo.ui.file([".json", ".gz"], label="A trace (.json or .json.gz)", on_change=_take)
     mo.md(f"""
     ## Your own trace

@@ -91,24 +91,27 @@ with app.setup:
 
 @app.cell(hide_code=True)
 def _():
-    opened, problems = page.read(page.address(), FIELDS)
+    settings, *_ = page.open_page(FIELDS)
+    opened = settings.values
     hunt_ui = mo.ui.slider(1, len(TITLES), value=opened["hunt"], label="Hunt", show_value=True)
-    seed_ui = mo.ui.number(0, 9999, value=opened["seed"], label="Seed, which deals the hunts")
+    seed_ui = page.number(FIELDS["seed"], opened["seed"], label="Seed, which deals the hunts")
     view_ui = page.radio("Cells", VIEWS, opened["view"])
     tried = {}  # by seed and hunt: whether the first guess was right
-    return hunt_ui, opened, problems, seed_ui, tried, view_ui
+    return hunt_ui, seed_ui, settings, tried, view_ui
 
 
 @app.cell(hide_code=True)
-def _(hunt_ui, opened, problems, seed_ui):
+def _(hunt_ui, seed_ui, settings):
     def _top(lead, **values):
-        return page.stack(page.header("07_hunt", "Which mistake is it?", lead, values), page.notes(problems))
+        _notes = page.notes([*settings.problems, *_wrong])
+        return page.stack(page.header("07_hunt", "Which mistake is it?", lead, values), _notes)
 
+    _, _wrong = settings.take({"seed": seed_ui.value})
     _without = "The hunt runs kernels, and torch or triton is missing here: open the workbook where both are installed."
     mo.stop(mistakes is None, _top(_without))
 
-    seed = FIELDS["seed"].default if seed_ui.value is None else seed_ui.value
-    values = {"hunt": hunt_ui.value, "seed": seed, "answers": opened["answers"]}
+    seed = settings.values["seed"]
+    values = {"hunt": hunt_ui.value, "seed": seed, "answers": settings.values["answers"]}
     hunt = mistakes.deal(seed)[hunt_ui.value - 1]
     frame = mistakes.cells(hunt)
     wrong = frame[frame["written"] != frame["right"]]

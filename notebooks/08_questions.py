@@ -33,22 +33,22 @@ with app.setup:
 
 @app.cell(hide_code=True)
 def _():
-    opened, problems = page.read(page.address(), FIELDS)
-    seed_ui = mo.ui.number(0, 9999, value=opened["seed"], label="Seed: another one draws other questions")
-    return opened, problems, seed_ui
+    settings, *_ = page.open_page(FIELDS)
+    seed_ui = page.number(FIELDS["seed"], settings.values["seed"], label="Seed: another one draws other questions")
+    return seed_ui, settings
 
 
 @app.cell(hide_code=True)
-def _(opened, seed_ui):
-    hidden = opened["answers"] == "hidden"
-    seed = FIELDS["seed"].default if seed_ui.value is None else seed_ui.value
+def _(seed_ui, settings):
+    _, wrong = settings.take({"seed": seed_ui.value})
+    values = dict(settings.values)
+    seed, hidden = values["seed"], values["answers"] == "hidden"
     questions = [question for name in QUESTIONS for question in draw(seed, name)]
     guesses = mo.ui.array(
         mo.ui.radio(question.choices, label=f"**{number}.** {question.text}")
         for number, question in enumerate(questions, 1)
     )
-    values = {"seed": seed, "answers": opened["answers"]}
-    return guesses, hidden, questions, seed, values
+    return guesses, hidden, questions, seed, values, wrong
 
 
 @app.cell(hide_code=True)
@@ -67,7 +67,7 @@ def _(guesses, hidden, questions):
 
 
 @app.cell(hide_code=True)
-def _(hidden, problems, score, seed, seed_ui, values):
+def _(hidden, score, seed, seed_ui, settings, values, wrong):
     page.remember(values)
     _given, _right = (score["outcome"] != OPEN).sum(), (score["outcome"] == RIGHT).sum()
     _lead = f"{len(score)} questions of seed {seed}: {_given} answered"
@@ -75,7 +75,7 @@ def _(hidden, problems, score, seed, seed_ui, values):
     _numbers = (score.groupby("page").cumcount() + 1).map("question {}".format)
     page.stack(
         page.header("08_questions", "Guess, then see", _lead, values),
-        page.notes(problems),
+        page.notes([*settings.problems, *wrong]),
         page.panel([seed_ui]),
         forms.matrix(
             score.assign(number=_numbers, kind=score["outcome"], tip=score["question"]),

@@ -6,7 +6,7 @@
 |        |                                                             | [group lanes label short]                     |
 | points | values over linear or log axes: dots with whiskers, lines   | x and y as named                              |
 |        | or steps, "you are here"                                    | [series low high here live label]             |
-| bars   | amounts or ranges, side by side or stacked                  | name value [start part label low high]        |
+| bars   | amounts or ranges, side by side or stacked                  | name value [start part label]                 |
 | matrix | verdicts, a cell each                                       | row and column as named, kind [label]         |
 
 A column `tip` holds the text shown when the pointer is on a mark, which a screen reader reads too; without it the mark
@@ -656,7 +656,7 @@ def bars(
 
     rows: name, value, [start] where the bar begins, else at zero, or at 1 on a log axis; [part] for the colour: the
         parts of a name have their bars under each other, or end to end with stack; [label] text at the end of a bar, or
-        in it with stack; [low high] ends of a whisker; [tip]
+        in it with stack; [tip]
     totals: name, label: texts at the ends of stacks. rules: at [label], dashed lines across.
     axis: drawn where it has a title. room: the width in pixels that labels of a stack must fit.
     """
@@ -669,8 +669,10 @@ def bars(
     if stack:
         ends = pd.Series(ends).groupby(names).cumsum().to_numpy()
         starts = pd.Series(ends).groupby(names).shift(fill_value=0).to_numpy()
-    values = [*starts, *ends, *_values(rows, "high"), *_values(rules, "at")]
-    x, y = _Scale(axis, values, room=0.35 if "label" in rows or stack else 0.0), _Names(names)
+    x, y = (
+        _Scale(axis, [*starts, *ends, *_values(rules, "at")], room=0.35 if "label" in rows or stack else 0.0),
+        _Names(names),
+    )
     drawing = _Drawing("bars", x, y, **look)
     look_of = drawing.styled(parts, drawing.styles)
     # How many bars a name has under each other, which of them each is, and the share of the line that it takes.
@@ -683,16 +685,12 @@ def bars(
     made = {**given, "x": starts, "x2": ends, "y": tops, "y2": bottoms}
     drawing.add("bars", made, "rect", drawing.signs(look_of, "part", fill="colour"))
     middle = {**made, "y": (tops + bottoms) / 2, "ink": np.array([look_of[part].ink for part in parts])}
-    if "low" in rows:
-        place = drawing.place(x="low", x2="high", y="y")
-        drawing.add("whiskers", middle, "rule", place, strokeWidth=3, color=theme.INK, opacity=0.7, aria=False)
     if stack:
         texts = _fitting((ends - starts) / (x.high - x.low) * (room - 150), given["label"])
         labels = {**middle, "x": (starts + ends) / 2, "label": texts}
         drawing.add("labels", labels, "text", fontSize=12.5, color=_INK_OF_ROW)
     else:
-        labels = {**middle, "x": np.fmax(ends, given.get("high", ends))}
-        drawing.add("labels", labels, "text", fontSize=12.5, align="left", dx=7, color=theme.INK)
+        drawing.add("labels", middle | {"x": ends}, "text", fontSize=12.5, align="left", dx=7, color=theme.INK)
     if totals is not None:
         made = drawing.take("totals", totals, "label", at={"y": "name"})
         made["x"] = pd.Series(ends).groupby(names).max()[[*map(str, made["name"])]].to_numpy()

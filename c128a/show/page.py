@@ -180,7 +180,7 @@ class Settings:
         self.fields, self.chosen = fields, chosen
         self.values, self.problems = read(address(), fields)
         self.start, self._set_start = mo.state(dict(self.values))
-        self.seq, self._set_seq = mo.state(self.values["seq"])
+        self.seq, self._set_seq = mo.state(self.values.get("seq", 0))
         self.notes, self._set_notes = mo.state(list[str](), allow_self_loops=True)  # shown beside what sets them
         self._shown: dict[Any, Value] = {}  # by the function that makes a control: the value that a reader sees in it
         self._drawn: dict[Any, tuple[Value, Still]] = {}  # the value that it was drawn with, and the drawing

@@ -31,15 +31,11 @@ _FUNCTION: dict[Kernel, str] = {"row_loop": "_row_loop", "tiled": "tiled"}
 
 
 class Statement(NamedTuple):
-    """One step of a program: its key, its name, and the text its source begins with.
-
-    head: it runs before the kernel tells decode rows from prefill rows.
-    """
+    """One step of a program: its key, its name, and the text its source begins with."""
 
     key: str
     title: str
     begins: str
-    head: bool = False
 
 
 _N = Statement("n", "n, the entries this row sees", "n = tl.minimum(")
@@ -54,14 +50,12 @@ _TABLE = (
     Statement("block", "block numbers, read from the table", "block = tl.load("),
     Statement("slot", "slot ids", "slot_id = tl.where(block >= 0"),
 )
-_ROW_LOOP = (_N._replace(head=True), _COLUMN)
-_TILED = (_COLUMN._replace(head=True), _N)
 # The statements of a kernel for one kind of row, in the order they run.
 STATEMENTS: dict[tuple[Kernel, RowKind], tuple[Statement, ...]] = {
-    ("row_loop", "decode"): (*_ROW_LOOP, *_TABLE, _STORE._replace(begins="tl.store(decode_ptr"), _LENS),
-    ("row_loop", "prefill"): (*_ROW_LOOP, _INDEX, _STORE._replace(begins="tl.store(prefill_ptr")),
-    ("tiled", "decode"): (*_TILED, _LENS, *_TABLE, _CUT, _STORE),
-    ("tiled", "prefill"): (*_TILED, _STORE._replace(title="ids, pads and their store")),
+    ("row_loop", "decode"): (_N, _COLUMN, *_TABLE, _STORE._replace(begins="tl.store(decode_ptr"), _LENS),
+    ("row_loop", "prefill"): (_N, _COLUMN, _INDEX, _STORE._replace(begins="tl.store(prefill_ptr")),
+    ("tiled", "decode"): (_COLUMN, _N, _LENS, *_TABLE, _CUT, _STORE),
+    ("tiled", "prefill"): (_COLUMN, _N, _STORE._replace(title="ids, pads and their store")),
 }
 
 
@@ -88,10 +82,10 @@ def find(kernel: Kernel, kind: RowKind, key: str) -> tuple[int, int]:
     Raises LookupError unless exactly one statement of its part of the kernel begins with its text.
     """
     (statement,) = (statement for statement in STATEMENTS[kernel, kind] if statement.key == key)
-    lines = source().splitlines()
+    lines, parts = source().splitlines(), _parts(kernel, source())
     places = [
         (node.lineno, node.end_lineno or node.lineno)
-        for top in _parts(kernel, source())["head" if statement.head else kind]
+        for top in parts["head"] + parts[kind]
         for node in ast.walk(top)
         if isinstance(node, ast.stmt) and lines[node.lineno - 1].lstrip().startswith(statement.begins)
     ]

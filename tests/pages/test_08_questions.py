@@ -33,6 +33,9 @@ def test_a_projector_shows_no_answer(sheet):
     sheet.open("08_questions", seed=7, answers="hidden")
     sheet.page.get_by_role("radio").first.click()
     assert sheet.says("1 answered; the answers are hidden") and FIRST.why not in sheet.text
+    sheet.focus("Seed", role="textbox").fill("10000")  # beyond the last one
+    sheet.press("Tab")
+    assert sheet.says("seed is 10000; it must be a whole number from 0 to 9,999. Shown: 7") and "seed 7" in sheet.lead
 
 
 def test_a_page_asks_its_questions_and_a_choice_opens_the_reply_with_a_link_that_shows_it(sheet):

@@ -48,9 +48,7 @@ PICTURES = {
         **more,
     ),
     "bars": lambda **more: forms.bars(
-        pd.DataFrame(
-            {"name": ["a", "b"], "value": [5, 7], "part": ["p", "q"], "label": ["5", "7"], "low": 1, "high": 9}
-        ),
+        pd.DataFrame({"name": ["a", "b"], "value": [5, 7], "part": ["p", "q"], "label": ["5", "7"]}),
         rules=pd.DataFrame({"at": [6]}),
         **more,
     ),
