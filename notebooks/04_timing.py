@@ -199,14 +199,9 @@ def _(at, batch, cache, fewer, fixed, loop, narrower, request, seq, settings, ti
         _settings = f"Model length {values['model_len']:,}, compress ratio {values['ratio']}, policy {values['policy']}"
         _said.append(f"{_settings}: the runs were made at 1,048,576, 128, and fixed and power-of-two widths.")
     _header = page.header("04_timing", "What does it cost?", tight(_lead), values)
+    page.remember(values)
     page.stack(_header, page.notes(settings.problems), page.notes(_said, kind="neutral"))
     return (values,)
-
-
-@app.cell(hide_code=True)
-def _(values):
-    page.remember(values)
-    return
 
 
 @app.cell(hide_code=True)
@@ -567,24 +562,19 @@ def _(everything):
 
 
 @app.cell(hide_code=True)
-def _():
+def _(settings):
     _here = f"A live run is the bench's own measurement, warm, on **{live.device_label()}**."
     if not live.on_gpu():
         _here = "This machine has no GPU, so there is no kernel to time: Triton's interpreter gives true values and "
         _here += "meaningless times. A live run times the **torch reference on the CPU** instead, thousands of times "
         _here += "above the recorded kernels."
-    mo.md(f"""
+    _text = mo.md(f"""
     ## Live on this machine
 
     {_here} Its points are an illustration: nobody wrote down this machine's clocks and neighbours. The recorded runs
     are the evidence. A run takes the values that stand in the fields when you start it, and keeps what it has when you
     cancel it or its seconds are over. One session measures at a time, because two would disturb each other.
     """)
-    return
-
-
-@app.cell(hide_code=True)
-def _(settings):
     _opened = dict(settings.values)
     _key = "d32" if _opened["batch"] == "p8192" and not live.on_gpu() else _opened["batch"]
     _lengths = {0: "the four recorded lengths"}
@@ -605,7 +595,7 @@ def _(settings):
     get_live, set_live = mo.state([])
     get_status, set_status = mo.state(("neutral", "Nothing has been timed here yet."))
     running = {"thread": None, "press": 0}
-    page.panel([request], [start, cancel])
+    page.stack(_text, page.panel([request], [start, cancel]))
     return cancel, get_live, get_status, request, running, set_live, set_status, start
 
 

@@ -243,9 +243,9 @@ def _(still):
     return
 
 
-@app.cell(hide_code=True)
-def _(opened):
-    mo.md(f"""
+@app.cell
+def _(opened, still):
+    _why = mo.md(f"""
     ## Steps 2 and 3: where the rows lie
 
     Rows used to start 8,192 elements apart. The diff makes them **packed**: the row stride becomes the width, so that
@@ -255,11 +255,6 @@ def _(opened):
     To see every cell of both layouts, open
     [Layout]({page.link("02_layout", {**opened, "layout": "packed"}, only=page.shared_fields())}).
     """)
-    return
-
-
-@app.cell
-def _(still):
     _three = [still[key] for key in ("shapes", "bounds", "semantics")]
     _shapes, _bounds, _same = (found.facts for found in _three)
     _evidence, _ran = [None] * 3, ""
@@ -273,7 +268,7 @@ def _(still):
         _counts = [pd.DataFrame(counts.items(), columns=["counted", "found"]) for counts in (_outside, _cells)]
         _evidence = [page.table(rows) for rows in (pd.DataFrame(_shapes["rows"]), *_counts)]
         _ran = f"Run here: {page.user_text(_bounds['ran'])}."
-    mo.vstack([block(found, shown, _ran) for found, shown in zip(_three, _evidence, strict=True)], gap=1.5)
+    page.stack(_why, *(block(found, shown, _ran) for found, shown in zip(_three, _evidence, strict=True)), gap=1.5)
     return
 
 
