@@ -171,7 +171,5 @@ for cell in json.load(open(sys.argv[1]))["cells"]:
 
 
 def test_a_page_for_jupyter_runs_from_top_to_bottom_outside_of_marimo(site):
-    hunt = "07_hunt"  # the one page that needs torch; without it the others take a third of the time
-    for missing, pages in (((), [hunt]), (("torch", "triton"), [page for page in PAGES if page != hunt])):
-        for ran in run_each(JUPYTER, [[f"{site}/notebooks/{page}.ipynb"] for page in pages], missing):
-            assert "c128a-lead" in ran.text()
+    for page, ran in zip(PAGES, run_each(JUPYTER, [[f"{site}/notebooks/{page}.ipynb"] for page in PAGES]), strict=True):
+        assert "c128a-lead" in ran.text(), page
