@@ -557,8 +557,8 @@ def points(
     """Values over an axis: dots with whiskers, told apart by colour and shape, or lines, by colour and dashes.
 
     rows: the columns named by x, y and series, and [low high] the ends of a whisker, [here] true where a ring is drawn,
-        [live] true for a dot of this session, drawn larger and with a rim, [label] text over the dot, [tip]. A column
-        of texts gives an axis of names ("\\n" breaks a name).
+        [live] true for a dot of this session, drawn larger and with a rim, [label] text over the dot, or right of it
+        where y holds names, [tip]. A column of texts gives an axis of names ("\\n" breaks a name).
     dots: False draws none. join: lines through the dots of every series, or of the series named; live ones stand alone.
         step: each value lasts until the next.
 
@@ -583,7 +583,8 @@ def points(
         values = [value for frame in (rows, reference, here) for value in _values(frame, column)]
         if named(column):
             return _Names(values, axis.title)
-        return _Scale(axis, values + (ends if name == along else []), side=side if name == "y" else 0)
+        room = 0.3 if name == along == "x" and "label" in rows else 0.0
+        return _Scale(axis, values + (ends if name == along else []), room=room, side=side if name == "y" else 0)
 
     drawing = _Drawing("points", scale("x", x_axis, x), scale("y", y_axis, y), **look)
     across, height = drawing.x, height or round(330 if along == "y" else 38 * drawing.y.size + 20)
@@ -621,7 +622,10 @@ def points(
                 whisker = {"strokeWidth": 3, "opacity": 0.6, "clip": True, "aria": False}
                 drawing.add(name, part, "rule", drawing.place(**place) | colour, **whisker)
             drawing.add(name, part, "point", sign, **_DOT, **size)
-            drawing.write(name, part, dy=-15)
+            if along == "y":
+                drawing.write(name, part, dy=-15)
+            else:
+                drawing.write(name, part | {"x": np.fmax(part["x"], part.get("high", part["x"]))}, align="left", dx=12)
     if any(every["here"]):
         ring = {"size": 340, "shape": "circle", "color": theme.HERE, "strokeWidth": 2, "opacity": 1, "aria": False}
         drawing.add("ring", _where(every["here"].astype(bool), every), "point", **ring)
