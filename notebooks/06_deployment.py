@@ -360,7 +360,6 @@ def _(found):
     _bytes.columns = ["part", "rows", "columns", "this package", "released"]
     _bytes = _bytes.melt("part", ["this package", "released"], "name")
     _bytes["label"] = _bytes["value"].map(human_bytes)
-    _bytes["tip"] = _bytes["name"] + ", " + _bytes["part"] + ": " + _bytes["label"]
     _totals = _bytes.groupby("name", sort=False)["value"].sum().map(human_bytes).rename("label").reset_index()
     _ours, _released = _totals["label"]
     _inks = {"decode rows": theme.Style(theme.ORANGE, ink="#000000"), "prefill rows": theme.CELLS["pad (−1)"]}
@@ -413,12 +412,10 @@ def _(found, values):
         bar_height=14,
         description="For each width the lengths of the longest sequence that lead to it",
     )
-    _text = f"One width, **{found.widths[0]:,} columns**, in every step: there is one thing to warm up."
-    if len(found.widths) > 1:
-        _full = widths[widths["width"] == found.capacity]["first"].item()
-        _text = (
-            f"{len(found.widths)} widths can occur. From {_full:,} tokens on it is the capacity, {found.capacity:,}."
-        )
+    _full = widths.set_index("width")["first"][found.capacity]
+    _text = f"{len(found.widths)} widths can occur. From {_full:,} tokens on it is the capacity, {found.capacity:,}."
+    if len(found.widths) == 1:
+        _text = f"One width, **{found.capacity:,} columns**, in every step: there is one thing to warm up."
     if found.setup.policy == "pow2" and found.capacity & (found.capacity - 1):
         _text += " That is no power of two, and easily forgotten."
     if _missing := widths[widths["status"] == "missing from your list"]["width"].tolist():
