@@ -90,7 +90,7 @@ def block(found, evidence=None, says=""):
     look, text = LOOK[level], page.user_text
     told = mo.md(
         f"### {text(claim.title)}\n\n**The report.** {text(claim.report)}\n\n**Checked.** {text(claim.checked)}\n\n"
-        f"**{look.sign} {level.capitalize()}.** {text(because)}\n\n`{claim.kept_by}`"
+        f"**{look.sign} {level.capitalize()}.** {text(because)}\n\n`pytest tests/account -k {claim.key}`"
     )
     edge = f"border-left:5px solid {look.colour};padding-left:1.1rem;scroll-margin-top:1rem"
     card = mo.Html(f'<section id="claim-{claim.key}" style="{edge}">{linked(told).text}</section>')

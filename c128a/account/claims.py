@@ -30,7 +30,7 @@ from c128a.account.step import (
     Run,
     Span,
     Times,
-    decode_step,
+    fixed_and_adaptive,
     gain,
     prefill_step,
     saved_us,
@@ -75,11 +75,6 @@ class Claim(NamedTuple):
     gather: Callable[[Run, Times], Facts]
     level: Callable[[Facts], Level]
     sentence: str  # with the names of facts in braces
-
-    @property
-    def kept_by(self) -> str:
-        """The command that runs the tests of this claim."""
-        return f"pytest tests/account -k {self.key}"
 
 
 class Finding(NamedTuple):
@@ -223,7 +218,7 @@ def empty_and_odd(run: Run, times: Times) -> Facts:
 )
 def constant(run: Run, times: Times) -> Facts:
     """Where the constant is defined here, in vLLM, and in public copies of the formula."""
-    defined = getattr(width, "TOPK_ALIGNMENT", None)
+    defined = width.TOPK_ALIGNMENT
     places = {"this repository": str(defined), "vLLM": CONSTANT_IN_VLLM}
     places |= dict.fromkeys(COPIES_WITHOUT, "missing, patched downstream")
     rows = [{"where the formula is": place, "the constant": found} for place, found in places.items()]
@@ -326,11 +321,8 @@ def addresses(run: Run, times: Times) -> Facts:
         built = _live("frozen")
     sheet = [found for found in records.findings("elsewhere") if found["sheet"] == "frozen"]
     errors = [error for found in sheet if found["layout"] == "packed" for error in found["relative_error_high"]]
-    outputs = {
-        "attention_error": max(errors, default=0.0),
-        "outputs": len(errors),
-        "outputs_wrong": sum(map(bool, errors)),
-    }
+    outputs: Facts = {"outputs": len(errors), "outputs_wrong": sum(map(bool, errors))}
+    outputs["attention_error"] = max(errors, default=0.0)
     return {**built, **wrong, **outputs, "of": len(rows) // 2, "rows": rows}
 
 
@@ -375,10 +367,11 @@ def where(run: Run, times: Times) -> Facts:
     attention = records.rows(kernel="flashmla_decode", variant="released", decode=DECODE_ROWS).set_index("policy")["us"]
     if attention.empty:
         raise NoAccountError("no record holds times of FlashMLA's decode")
-    decode, prefill = saved_us(decode_step(DECODE_ROWS, at, times)), saved_us(prefill_step(at, times))
-    rows = [("decode", *saved) for saved in decode.items()] + [("prefill", *saved) for saved in prefill.items()]
+    before, after = fixed_and_adaptive(times, "builder", "row_loop", "decode", DECODE_ROWS, at)
+    decode, prefill = before.us - after.us, saved_us(prefill_step(at, times))
+    rows = [("decode", "builder", decode), *(("prefill", *saved) for saved in prefill.items())]
     return {
-        "decode_us": decode["builder"],
+        "decode_us": decode,
         "prefill_us": sum(prefill.values()),
         "decode_rows": DECODE_ROWS,
         "before_us": attention["fixed"],
@@ -483,14 +476,8 @@ def regression(run: Run, times: Times) -> Facts:
     rows["ratio"] = rows["us_adaptive"] / rows["us"]
     within = rows["low_adaptive"] <= rows["high"]  # false where a record states no spread
     slower = int(((rows["ratio"] > 1 + UNCHANGED) & ~within).sum())
-    variants = census.predicted()[0].naive
-    return {
-        "cells": len(rows),
-        "slower": slower,
-        "worst": float(rows["ratio"].max()),
-        "variants": variants,
-        "rows": rows,
-    }
+    counts = {"cells": len(rows), "slower": slower, "variants": census.predicted()[0].naive}
+    return counts | {"worst": float(rows["ratio"].max()), "rows": rows}
 
 
 # Around the change

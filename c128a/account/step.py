@@ -115,8 +115,8 @@ class Time(NamedTuple):
     """A time in microseconds, the measured times that it is or lies between, and their records."""
 
     us: float
-    measured: tuple[float, ...]
-    records: tuple[str, ...]
+    measured: tuple[float, ...] = ()
+    records: tuple[str, ...] = ()
 
     @property
     def basis(self) -> str:
@@ -126,7 +126,7 @@ class Time(NamedTuple):
         return "measured" if self.measured else "not launched"
 
 
-NOT_LAUNCHED = Time(0.0, (), ())
+COLUMNS = ["form", "kernel", "launches", "us_a_launch", "basis"]  # of an account, before its sums
 
 
 class Times:
@@ -198,25 +198,50 @@ def times_faster(record: str, form: str, over: str, *, cache: str = "cold", over
     return (times[over] / times[form if overlap else f"{form}_serial"]).dropna()
 
 
+def fixed_and_adaptive(times: Times, kernel: str, variant: str, step: str, tokens: int, run: Run) -> tuple[Time, Time]:
+    """The times at the capacity and at the run's width, which is on the line from the tight width to the capacity.
+
+    Both the width and the live entries of a row cost time. A power of two leaves slack above the entries, so a time
+    between tightly filled rows alone would be that of a longer sequence.
+    """
+    fixed = times.at(kernel, f"{variant}_fixed", step, tokens, run.max_seq_len, run.capacity)
+    if run.width >= run.capacity:
+        return fixed, fixed
+    tight = max(required_width(run.max_seq_len, COMPRESS_RATIO), TOPK_ALIGNMENT)
+    snug = times.at(kernel, f"{variant}_adaptive", step, tokens, run.max_seq_len, tight)
+    return fixed, _line(snug, tight, fixed, run.capacity, run.width)
+
+
 def prefill_step(run: Run, times: Times) -> pd.DataFrame:
     """What index rows cost in the run's step: a row for each kernel and form, "fixed", "adaptive", "positions", "once".
 
     Columns: form, kernel, launches a step, us_a_launch, us (a step), share (of the step), basis.
     Raises NoAccountError where no measured points lie around the question.
     """
-    builder = _fixed_and_adaptive(times, "builder", "row_loop", "prefill", run.tokens, run)
-    combine = _fixed_and_adaptive(times, "combine", "from_rows", "prefill", run.tokens, run)
+    layers = MODELS[run.model].c128a_layers
+    built = fixed_and_adaptive(times, "builder", "row_loop", "prefill", run.tokens, run)
+    combined = fixed_and_adaptive(times, "combine", "from_rows", "prefill", run.tokens, run)
     # Rows derived from positions need no prefill rows, so the builder has nothing left to do in this step; each of
     # their cells is written once, whatever it holds, so their time follows the width alone. They depend on no layer:
     # one launch a step is enough.
-    positions = times.at("combine", "from_positions", "prefill", run.tokens, run.max_seq_len, run.width)
-    return _account(run, builder=(*builder, NOT_LAUNCHED, NOT_LAUNCHED), combine=(*combine, positions, positions))
-
-
-def decode_step(rows: int, run: Run, times: Times) -> pd.DataFrame:
-    """The same for a step of decode rows: the builder alone, because decode attention reads lens, not width."""
-    fixed, adaptive = _fixed_and_adaptive(times, "builder", "row_loop", "decode", rows, run)
-    return _account(run, builder=(fixed, adaptive, adaptive, adaptive))
+    positions, none = (
+        times.at("combine", "from_positions", "prefill", run.tokens, run.max_seq_len, run.width),
+        Time(0.0),
+    )
+    launched = [
+        ("fixed", "builder", 1, built[0]),
+        ("fixed", "combine", layers, combined[0]),
+        ("adaptive", "builder", 1, built[1]),
+        ("adaptive", "combine", layers, combined[1]),
+        ("positions", "builder", 0, none),
+        ("positions", "combine", layers, positions),
+        ("once", "builder", 0, none),
+        ("once", "combine", 1, positions),
+    ]
+    table = pd.DataFrame([(*row[:3], row[3].us, row[3].basis) for row in launched], columns=COLUMNS)
+    table.insert(4, "us", table["launches"] * table["us_a_launch"])
+    table.insert(5, "share", table["us"] / run.step_us(run.pflops.value))
+    return table
 
 
 def saved_us(account: pd.DataFrame, form: str = "adaptive") -> dict[str, float]:
@@ -282,9 +307,7 @@ def step_costs(
         try:
             if required_width(length, COMPRESS_RATIO) > capacity:
                 raise NoAccountError(f"rows of {capacity:,} columns cannot hold {length:,} tokens")
-            found = {
-                kernel: _first(sources, kernel, name, step, rows, length, width) for kernel, name in variants.items()
-            }
+            found = {kernel: _first(sources, kernel, of, step, rows, length, width) for kernel, of in variants.items()}
         except NoAccountError as refused:
             table.append(row | {"basis": f"not measured: {refused}", "records": ""})
             continue
@@ -309,34 +332,6 @@ def _first(sources: Sequence[Times], *asked: Any) -> Time:
         except NoAccountError as refused:
             refusals.append(refused)
     raise refusals[0]
-
-
-def _fixed_and_adaptive(times: Times, kernel: str, variant: str, step: str, tokens: int, run: Run) -> tuple[Time, Time]:
-    """The times at the capacity and at the run's width, which is on the line from the tight width to the capacity.
-
-    Both the width and the live entries of a row cost time. A power of two leaves slack above the entries, so a time
-    between tightly filled rows alone would be that of a longer sequence.
-    """
-    fixed = times.at(kernel, f"{variant}_fixed", step, tokens, run.max_seq_len, run.capacity)
-    if run.width >= run.capacity:
-        return fixed, fixed
-    tight = max(required_width(run.max_seq_len, COMPRESS_RATIO), TOPK_ALIGNMENT)
-    snug = times.at(kernel, f"{variant}_adaptive", step, tokens, run.max_seq_len, tight)
-    return fixed, _line(snug, tight, fixed, run.capacity, run.width)
-
-
-def _account(run: Run, **kernels: tuple[Time, Time, Time, Time]) -> pd.DataFrame:
-    """The table of an account from each kernel's times: fixed, adaptive, from positions in every layer, and once."""
-    layers, length = MODELS[run.model].c128a_layers, run.step_us(run.pflops.value)
-    table = []
-    for at, form in enumerate(("fixed", "adaptive", "positions", "once")):
-        for kernel, times in kernels.items():
-            time = times[at]
-            in_every_layer = kernel == "combine" and form != "once"
-            launches = 0 if time is NOT_LAUNCHED else layers if in_every_layer else 1
-            us = launches * time.us
-            table.append((form, kernel, launches, time.us, us, us / length, time.basis))
-    return pd.DataFrame(table, columns=["form", "kernel", "launches", "us_a_launch", "us", "share", "basis"])
 
 
 def _between(name: str, unit: str, wanted: int, places: Iterable[int], time_at: Callable[[int], Time]) -> Time:

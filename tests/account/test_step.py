@@ -15,7 +15,7 @@ from c128a.account.step import (
     Run,
     Span,
     Times,
-    decode_step,
+    fixed_and_adaptive,
     gain,
     prefill_step,
     saved_us,
@@ -56,8 +56,9 @@ def test_the_parts_of_a_step_name_launches_share_and_basis():
     assert account["basis"].tolist() == ["measured"] * 4 + ["not launched", "measured"] * 2
 
 
-def test_a_decode_step_saves_in_the_builder_alone():
-    assert saved_us(decode_step(64, Run(), TIMES)) == pytest.approx({"builder": 6.5 - 2.4})
+def test_the_builder_of_a_decode_step_at_the_fixed_and_at_the_adaptive_width():
+    times = fixed_and_adaptive(TIMES, "builder", "row_loop", "decode", 64, Run())
+    assert [time.us for time in times] == [6.5, 2.4]
 
 
 def test_the_fixed_policy_and_contexts_over_half_the_model_length_save_nothing():
