@@ -13,7 +13,7 @@ versions. An id is made of the step that wrote it, its row and its column: what 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -130,20 +130,13 @@ def replayed(version: Version) -> tuple[int, int]:
     return each, kept
 
 
-def _or_refused(call: Callable[[], int]) -> int | str:
-    try:
-        return call()
-    except (AssertionError, ValueError):
-        return "refused"
-
-
 def _signature(version: Version) -> dict[str, Any]:
-    def written() -> int:
-        buffer = np.zeros((32, 512), dtype=np.int32)
+    buffer = np.zeros((32, 512), dtype=np.int32)
+    written: int | str = "refused"
+    with suppress(AssertionError, ValueError):
         build(buffer, [2, 4, 1, 3], version=version)
-        return int((buffer[ROWS:] != 0).sum())
-
-    return {"a call without a width, 4 rows of 512 columns: cells written after them": _or_refused(written)}
+        written = int((buffer[ROWS:] != 0).sum())
+    return {"a call without a width, 4 rows of 512 columns: cells written after them": written}
 
 
 def _views(version: Version) -> dict[str, Any]:
@@ -167,10 +160,15 @@ def _loop(version: Version) -> dict[str, Any]:
 
 def _width(version: Version) -> dict[str, Any]:
     cases = [*product(LENGTHS, CAPACITIES), (-1, CAPACITY), (-(2**31), CAPACITY)]
-    widths = [_or_refused(partial(version.width, *case)) for case in cases]
-    spare = [width - length // 128 for width, (length, _) in zip(widths, cases, strict=True) if isinstance(width, int)]
-    none = sum(width == 0 for width in widths)
-    narrow, refused = sum(columns < 0 for columns in spare), len(cases) - len(spare)
+    none = narrow = refused = 0
+    for length, capacity in cases:
+        try:
+            width = version.width(length, capacity)
+        except AssertionError:
+            refused += 1
+        else:
+            none += width == 0
+            narrow += width < length // 128
     return {"cases": len(cases), "without a column": none, "too narrow for the sequence": narrow, "refused": refused}
 
 

@@ -80,12 +80,7 @@ def _captured(rng: Random) -> Parts:
     text += f"The rows are {now:,} wide now. Which of them does it find?"
     why = f"It looks for row 1 at element {kept.row_stride:,}. Row 1 starts at {rows.row_stride:,}."
     names = {4: "all of them", 1: "only row 0"}
-    settings = {
-        "seq": now * RATIO,
-        "then": then * RATIO,
-        "model_len": MAX_MODEL_LEN,
-        "layout": layout,
-    }
+    settings = {"seq": now * RATIO, "then": then * RATIO, "model_len": MAX_MODEL_LEN, "layout": layout}
     return text, names[len(found)], (*names.values(), "all but row 0", "none"), why, settings
 
 
@@ -145,19 +140,16 @@ def _chunks(rng: Random) -> Parts:
     chunks = len(prefill_chunks([seq] * requests, [query] * requests, workspace_rows=room))
     text = f"{requests} prompts have {query} new tokens each, at the end of {seq:,}. The workspace has {room:,} rows. "
     text += "How many chunks does the prefill take?"
-    why = (
-        f"A prompt needs {each:,} rows: its entries, its tokens and the 127 before them. {room // each} fit at a time."
-    )
+    fit = room // each
+    why = f"A prompt needs {each:,} rows: its entries, its tokens and the 127 before them. {fit} fit at a time."
     return text, chunks, (requests, chunks - 1, chunks + 1), why, {}
 
 
 def _launches(rng: Random) -> Parts:
     model, chunks = rng.choice([*MODELS]), rng.randint(2, 32)
     layers = MODELS[model].c128a_layers
-    text = (
-        f"{model} has {layers} C128A layers, and the prompts of a step make {chunks} chunks. How often is the combine "
-    )
-    text += "launched where each layer makes its rows anew?"
+    text = f"{model} has {layers} C128A layers, and the prompts of a step make {chunks} chunks. "
+    text += "How often is the combine launched where each layer makes its rows anew?"
     why = f"{layers} layers × {chunks} chunks = {layers * chunks}. The rows are the same in all layers: once is enough."
     return text, layers * chunks, (1, layers, layers + chunks), why, {"model": model}
 

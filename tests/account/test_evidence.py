@@ -62,29 +62,24 @@ class Curt(C128AMetadataBuilder):
         raise ValueError("too long")
 
 
-def test_shapes_all_values_of_the_pull_requests_test_come_out():
-    facts = evidence.pr_test()
-    assert facts["right"] == facts["values"] == len(facts["rows"]) == 9
+RIGHT = {  # by claim: what examines it, and what the package's own build gives
+    "shapes": (evidence.pr_test, {"right": 9, "values": 9}),
+    "bounds": (
+        evidence.bounds,
+        # 2 layouts × (3 widths): 8 × 512 cells twice and 8 lens, less 3 + 5 rows of the width and 3 lens.
+        {"outside": 2 * sum(2 * 8 * 512 + 8 - 8 * width - 3 for width in (128, 256, 512))}
+        | {"changed_outside": 0, "unwritten_inside": 0, "refused": 2, "too_wide": 2},
+    ),
+    # Of widths 128, 256, 512, 1024 and 2048 those that hold the sequence.
+    "semantics": (evidence.semantics, {"different": 0, "builds": 2 + 3 + 5 + 5}),
+    "addresses": (evidence.frozen, {"addresses": 1, "right": {"packed": [True] + [False] * 3, "pitched": [True] * 4}}),
+}
 
 
-def test_bounds_a_build_writes_all_of_its_view_and_nothing_else():
-    facts = evidence.bounds()
-    # 2 layouts × (3 widths): 8 × 512 cells twice and 8 lens, less 3 + 5 rows of the width and 3 lens.
-    assert facts["outside"] == 2 * sum(2 * 8 * 512 + 8 - 8 * width - 3 for width in (128, 256, 512))
-    assert facts["changed_outside"] == facts["unwritten_inside"] == 0
-    assert facts["refused"] == facts["too_wide"] == 2
-
-
-def test_semantics_rows_are_the_same_at_every_width_that_is_wide_enough():
-    facts = evidence.semantics()
-    assert facts["different"] == 0
-    assert facts["builds"] == 2 + 3 + 5 + 5  # of widths 128, 256, 512, 1024, 2048 those that hold the sequence
-
-
-def test_addresses_a_frozen_reader_gets_one_packed_row_and_all_pitched_ones():
-    facts = evidence.frozen()
-    assert facts["right"] == {"packed": [True, False, False, False], "pitched": [True, True, True, True]}
-    assert facts["addresses"] == 1
+@pytest.mark.parametrize("claim", RIGHT)
+def test_the_own_build_is_right(claim):
+    examine, expected = RIGHT[claim]
+    assert {name: examine()[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
