@@ -126,9 +126,6 @@ class Time(NamedTuple):
         return "measured" if self.measured else "not launched"
 
 
-COLUMNS = ["form", "kernel", "launches", "us_a_launch", "basis"]  # of an account, before its sums
-
-
 class Times:
     """The kernel times of one regime, "cold" or "warm", among rows of the record frame.
 
@@ -224,24 +221,23 @@ def prefill_step(run: Run, times: Times) -> pd.DataFrame:
     # Rows derived from positions need no prefill rows, so the builder has nothing left to do in this step; each of
     # their cells is written once, whatever it holds, so their time follows the width alone. They depend on no layer:
     # one launch a step is enough.
-    positions, none = (
-        times.at("combine", "from_positions", "prefill", run.tokens, run.max_seq_len, run.width),
-        Time(0.0),
-    )
+    positions = times.at("combine", "from_positions", "prefill", run.tokens, run.max_seq_len, run.width)
     launched = [
         ("fixed", "builder", 1, built[0]),
         ("fixed", "combine", layers, combined[0]),
         ("adaptive", "builder", 1, built[1]),
         ("adaptive", "combine", layers, combined[1]),
-        ("positions", "builder", 0, none),
+        ("positions", "builder", 0, Time(0.0)),
         ("positions", "combine", layers, positions),
-        ("once", "builder", 0, none),
+        ("once", "builder", 0, Time(0.0)),
         ("once", "combine", 1, positions),
     ]
-    table = pd.DataFrame([(*row[:3], row[3].us, row[3].basis) for row in launched], columns=COLUMNS)
-    table.insert(4, "us", table["launches"] * table["us_a_launch"])
-    table.insert(5, "share", table["us"] / run.step_us(run.pflops.value))
-    return table
+    length = run.step_us(run.pflops.value)
+    table = [
+        (form, kernel, launches, one.us, launches * one.us, launches * one.us / length, one.basis)
+        for form, kernel, launches, one in launched
+    ]
+    return pd.DataFrame(table, columns=["form", "kernel", "launches", "us_a_launch", "us", "share", "basis"])
 
 
 def saved_us(account: pd.DataFrame, form: str = "adaptive") -> dict[str, float]:

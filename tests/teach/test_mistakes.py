@@ -19,13 +19,9 @@ def test_the_reference_tells_a_wrong_builder_from_the_right_one_and_the_picture_
         assert drawn.groupby("row").size().eq(COLUMNS + 1).all()  # with lens
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_line_of_a_mistake_is_found_in_the_source(mistake):
-    _, wrong, right = lines(mistake)
-    assert wrong != right and wrong.split(" = ")[0] == right.split(" = ")[0]
-
-
-def test_an_unknown_mistake_is_named():
+def test_the_line_of_each_mistake_is_found_in_the_source_and_an_unknown_one_is_named():
+    for _, wrong, right in map(lines, MISTAKES):
+        assert wrong != right and wrong.split(" = ")[0] == right.split(" = ")[0]
     with pytest.raises(LookupError, match="'none'"):
         lines("none")
 
