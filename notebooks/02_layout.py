@@ -175,6 +175,8 @@ def setting_of(**values) -> tuple[SimpleNamespace, list[str]]:
         return setting_of(**values | {"own": ""})[0], [f"Your own batch is {made.own}; {error}. Shown: none."]
     made.longest = (made.capacity + 1) * COMPRESS_RATIO - 1  # tokens; no builder builds more, so no more is drawn
     made.then, made.cells = min(made.then, made.model_len), made.rows * made.capacity
+    made.who = "that takes the stride of this build" if made.reader == "now" else f"captured at {made.then:,} tokens"
+    made.who = f"with a stride of {made.stride:,}" if made.stride else made.who
     return made, []
 
 
@@ -212,7 +214,7 @@ def _(get_cell, label, scenes, setting, settings):
         _fares = f"**{_wrong} of {setting.rows} packed rows wrong**" + (f", {_luck} right by chance" if _luck else "")
         _right = scenes["pitched"].verdicts.count("right")
         _fares += f", and {'all' if _right == setting.rows else _right} pitched ones right"
-        _lead += f" A reader {reader_of(setting)} gets {_fares}."
+        _lead += f" A reader {setting.who} gets {_fares}."
     _alarm = (
         f"**The capacity of {setting.capacity:,} columns is too narrow for {setting.seq:,} tokens**, which need "
         f"{setting.seq // COMPRESS_RATIO:,}. A builder refuses such a batch; drawn is the longest that fits, "
@@ -225,13 +227,6 @@ def _(get_cell, label, scenes, setting, settings):
         page.alarm(_alarm if setting.seq > setting.longest else None),
     )
     return at, layout, values
-
-
-@app.function
-def reader_of(setting: SimpleNamespace) -> str:
-    """Which reader looks at the buffer, as the end of a sentence."""
-    who = "that takes the stride of this build" if setting.reader == "now" else f"captured at {setting.then:,} tokens"
-    return f"with a stride of {setting.stride:,}" if setting.stride else who
 
 
 @app.cell(hide_code=True)
@@ -551,7 +546,7 @@ def _(scenes, setting):
             f"{SIGN[verdict]} {', '.join(parts) or 'nothing to read'}"
             for verdict, parts in zip(_scene.verdicts, _found, strict=True)
         ]
-    _say = f"A reader {reader_of(setting)} gets of {setting.rows} rows: {'; '.join(_said)}. Row by row it finds:"
+    _say = f"A reader {setting.who} gets of {setting.rows} rows: {'; '.join(_said)}. Row by row it finds:"
     _incident = page.link("02_layout", {"seq": 300_000, "model_len": 1_048_576, "requests": "same"})
     page.stack(
         mo.md("## What the reader gets"),

@@ -249,8 +249,8 @@ def new_sheet(profile, workbook):
 
 
 def lent(tab: Sheet) -> Iterator[Sheet]:
-    """A tab for the length of a test, which an error in it fails; a tab behind another is not drawn."""
-    tab.page.bring_to_front()
+    """A tab for the length of a test, which an error in it fails."""
+    tab.page.bring_to_front()  # one behind another is not drawn
     yield tab
     errors, tab.errors = tab.errors, []
     assert errors == []
