@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from c128a.account.claims import CLAIMS, SUBJECTS, find, frozen_rows, markdown, tally
-from c128a.account.step import SOURCES, Run, Span, times_of
+from c128a.account.step import SOURCES, Run, Span, Times, times_of
 
 LEVEL = {
     "holds": "needs_256 empty_and_odd shapes bounds where long regression one_file",
@@ -188,3 +188,14 @@ def test_throughput_follows_the_run(changed, level):
 def test_first_token_of_a_step_that_was_measured_is_one_value_a_context():
     rows = gathered("first_token", measured_step_us=500_000.0).facts["rows"]
     assert [row["low"] for row in rows] == [row["high"] for row in rows] == pytest.approx([2455.2 / 5e5, 1841.73 / 5e5])
+
+
+def test_regression_counts_what_is_slower_by_more_than_2_percent_and_by_more_than_its_spread():
+    shared = {"sheet": "builder", "kernel": "builder", "cache": "warm", "source": "recorded", "record": "hand"}
+    shared |= {"gpu": "a card", "decode": 0, "short_seq_len": 0, "max_seq_len": 32_768, "width": 256}
+    rows = []
+    for tokens, (us, low) in enumerate([(11.0, 10.4), (11.0, 10.8), (10.1, 10.8)], 1):  # within, slower, under 2 %
+        rows.append(shared | {"variant": "row_loop_fixed", "prefill": tokens, "us": 10.0, "low": 9.5, "high": 10.5})
+        rows.append(shared | {"variant": "row_loop_adaptive", "prefill": tokens, "us": us, "low": low, "high": 11.2})
+    facts = find(CLAIM["regression"], Run(), Times(pd.DataFrame(rows))).facts
+    assert (facts["cells"], facts["slower"], facts["worst"]) == (3, 1, 1.1)
