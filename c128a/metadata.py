@@ -177,7 +177,7 @@ def check(
     for name, size in (("compress_ratio", compress_ratio), ("block_size", block_size)):
         if size > INT32_MAX:
             raise ValueError(f"{name} is {size}; it must be at most {INT32_MAX}")
-    shard = shard.checked()
+    shard = _checked(shard)
     if (width + shard.interleave) * shard.size > INT32_MAX:
         raise ValueError(f"shard is {shard}; the entries of {width} columns a rank do not fit in int32")
     num_tokens = of["positions"][2][0]
@@ -207,6 +207,12 @@ def check(
         unit=row_unit(addresses[0], addresses[2], *strides),
         shard=shard,
     )
+
+
+def _checked(shard: Shard) -> Shard:
+    if not isinstance(shard, Shard):
+        raise TypeError(f"shard is {shard!r}; it must be a Shard")
+    return shard.checked()
 
 
 def _rows_in(name: str, buffer: Facts, layout: Layout, rows: int, width: int) -> RowLayout:
@@ -298,7 +304,7 @@ class C128AMetadataBuilder:
         self.block_size, rest = divmod(host_integer("kv_block_size", kv_block_size, 1), self.compress_ratio)
         if rest or not self.block_size:
             raise ValueError(f"kv_block_size is {kv_block_size}; it must be a multiple of {self.compress_ratio}")
-        self.shard = shard.checked()
+        self.shard = _checked(shard)
         threshold = 1 + host_integer("num_speculative_tokens", num_speculative_tokens, 0)
         if decode_threshold is None:
             self.decode_threshold = threshold if self.shard.size == 1 else 1

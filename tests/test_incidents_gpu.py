@@ -88,11 +88,14 @@ def test_incident_5_a_build_neither_waits_nor_reads_back(layout):
     builder = made(layout, num_speculative_tokens=1)
     builder.warmup()
     batches = [batch_of(case) for case in CASES]
+    boundaries = [int32(*case.query_start_loc.tolist()) for case in CASES]
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for of in batches:
-            builder.build(of.positions, of.query_start_loc, of.max_seq_len, of.block_table, of.slot_mapping)
+        for case, of, starts in zip(CASES, batches, boundaries, strict=True):
+            rest = of.max_seq_len, of.block_table, of.slot_mapping
+            builder.build(of.positions, of.query_start_loc, *rest)
+            builder.build(of.positions, starts, *rest, num_decode_tokens=case.num_decode_tokens)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

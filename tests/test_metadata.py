@@ -163,6 +163,7 @@ BAD = {
         "decode_lens_buffer is torch.float32": {"decode_lens_buffer": poisoned(2).float()},
         "compress_ratio is nan": {"compress_ratio": float("nan")},
         "block_size is '2'": {"block_size": "2"},
+        r"shard is \(1, 2\); it must be a Shard": {"shard": (1, 2)},
     },
 }
 
