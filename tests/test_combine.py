@@ -29,7 +29,7 @@ ODD = {  # what a step may have, and what it has otherwise
     "wider": (st.integers(-3, 9), 0),  # columns more than the longest row of text needs
 }
 USUAL = {name: usual for name, (_, usual) in ODD.items()}
-EVERYTHING = {"bad": dict(enumerate(OUTSIDE)), "lost": {1, 2}, "visible": [(3, 2)] * 20, "offset": 7, "wider": 2}
+EVERYTHING = {"bad": dict(enumerate(OUTSIDE)), "lost": {1, 2}, "visible": [(3, 2)] * 20, "offset": 7, "wider": 9}
 
 
 def released_row(position, seq, gather, compressed_base, window_base, left, right, *, compress_ratio, window):

@@ -36,6 +36,7 @@ from tests.support.refused import refused
 
 
 @given(batches())
+@example(Case.of_tokens([-2, 900, 900], [0, 0, 1], [[3], [4]], [0, 0, 0], 3, width=8))  # 7 entries, a table of 2
 def test_random_builds_equal_the_reference_and_touch_nothing_else(case):
     shape = {"ratio": case.compress_ratio, "block_size": case.block_size, "layout": case.layout}
     for build in BUILDS.values():
