@@ -107,9 +107,9 @@ class Case:
             raise ValueError(f"given_table has rows of {[*map(len, self.given_table)]} blocks; they must be as long")
 
     @classmethod
-    def decode(cls, requests: int, seq_len: int, **fields: Any) -> Case:
-        """One new token for each of `requests` sequences of seq_len tokens."""
-        return cls((1,) * requests, (seq_len,) * requests, requests, **fields)
+    def decode(cls, requests: int, seq_len: int, num_speculative_tokens: int = 0, **fields: Any) -> Case:
+        """1 + num_speculative_tokens decode rows for each of `requests` sequences of seq_len tokens."""
+        return cls((1 + num_speculative_tokens,) * requests, (seq_len,) * requests, requests, **fields)
 
     @classmethod
     def prefill(cls, tokens: int, seq_len: int, **fields: Any) -> Case:
@@ -133,11 +133,6 @@ class Case:
     def one_long(cls, requests: int, long_len: int, short_len: int, **fields: Any) -> Case:
         """Decode requests of which the first is long: it alone sets the width of all."""
         return cls((1,) * requests, (long_len, *(short_len,) * (requests - 1)), requests, **fields)
-
-    @classmethod
-    def speculative(cls, requests: int, num_speculative_tokens: int, seq_len: int, **fields: Any) -> Case:
-        """Verification of speculative tokens: 1 + num_speculative_tokens decode rows a request."""
-        return cls((1 + num_speculative_tokens,) * requests, (seq_len,) * requests, requests, **fields)
 
     @classmethod
     def of_tokens(

@@ -20,7 +20,7 @@ DESCRIBED = {
         {"positions": [32_895, 299, 299], "width": 512, "entries": [257, 2, 2]},
     ),
     "speculative rows are the last positions of each request": (
-        Case.speculative(2, 2, 100),
+        Case.decode(2, 100, 2),
         {"positions": [97, 98, 99, 97, 98, 99], "num_decode_tokens": 6, "query_start_loc": [0, 3, 6]},
     ),
     "what is given replaces what the lengths say": (

@@ -81,7 +81,7 @@ def semantics(build: Build = build_with_row_loop) -> Facts:
     small = (
         Case.mixed(1, 2, 100_000),
         Case.one_long(2, 32_896, 300),
-        Case.speculative(1, 3, 16_511),
+        Case.decode(1, 16_511, 3),
         Case.prefill(2, 129),
     )
     for case in small:
