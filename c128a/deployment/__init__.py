@@ -21,7 +21,6 @@ from c128a.case import COMPRESS_RATIO, KV_BLOCK_SIZE, MAX_MODEL_LEN
 from c128a.deployment import findings as rules
 from c128a.deployment.findings import Consumer, Finding, Graph, Model, Setup
 from c128a.deployment.releases import METHODS, RELEASES, release_of
-from c128a.deployment.serve import ServeLine as ServeLine
 from c128a.deployment.serve import read_serve_line as read_serve_line
 from c128a.layout import ITEMSIZE, LAYOUTS, Layout
 from c128a.width import POLICIES, TOPK_ALIGNMENT, Policy, capacity_width

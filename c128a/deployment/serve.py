@@ -410,7 +410,7 @@ class _Reader:
         typed, _, key = typed.partition(".")
         name = ALIASES.get(typed, typed.replace("_", "-"))
         first, read = name.lstrip("-").partition("-")[0], name in READ
-        flag = first in FLAGS.split() or name in FLAGS_READ
+        flag = first in FLAGS.split()
         valued = first in VALUED.split() or MOST.fullmatch(name) is not None
         short = not read and any(option.startswith(name) for option in READ)  # vLLM takes abbreviations
         if short or not (read or flag or valued):

@@ -1,15 +1,12 @@
 """What `check` must find, incident by incident, and what it must leave alone."""
 
-import shlex
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c128a.deployment import BOUNDS, check, command
+from c128a.deployment import BOUNDS, check
 from c128a.deployment.findings import CATALOGUE, CONSUMERS, GRAPHS, SEVERITIES
 
-MIB = 2**20
 OURS = {"layout": "pitched", "policy": "pow2"}
 PACKED = {"layout": "packed", "policy": "pow2"}
 SHORT = {"max_model_len": 33_792}  # a capacity of 384, which is no power of two
@@ -113,14 +110,6 @@ def test_decode_rows_follow_the_sequences_the_speculative_tokens_and_the_batch()
     assert [check(release=release, **draft).setup.decode_rows for release in ("0.29.0", "0.34.0")] == [75, 40]
 
 
-def test_the_released_builder_holds_512_mib_and_this_one_at_most_272():
-    decode, prefill, lens, requests = check(release="0.30.0").buffers
-    assert (decode.released_bytes, prefill.released_bytes) == (256 * MIB, 256 * MIB)  # 8192 × 8192 × 4 bytes each
-    assert (decode.rows, decode.bytes) == (511, 16 * MIB - 32_768)  # 512 rows, the first on the last prefill row
-    assert prefill.bytes == 256 * MIB
-    assert (lens.bytes, lens.released_bytes) == (requests.bytes, requests.released_bytes) == (2048, 32_768)
-
-
 def test_the_recipe_of_v4_pro_on_hopper():
     found = check(200_000, 8192, 16, num_speculative_tokens=1, speculative_method="mtp", release="0.34.0")
     # ⌈200,000 / 128⌉ = 1,563 → 1,664 columns; 16 × 2 rows; 31 × 1,664 × 4 + 8,192 × 1,664 × 4 + 2 × 128 bytes
@@ -158,13 +147,6 @@ def test_what_was_not_read_comes_before_any_verdict():
         assert (found.verdict, found.findings[0].code) == ("unknown", first)
     newer = check(release="0.35.0")
     assert newer.verdict == "unknown" and "0.35" in newer.unread[0] and "0.34.0" in newer.unread[0]
-
-
-def test_a_command_over_several_lines_is_the_same_command():
-    found = check(33_792, release="0.30.0", warmup_widths=[128, 256], batch_invariant=True, speculative_method="mtp")
-    lines = command(found, width=80).split(" \\\n")
-    assert len(lines) > 1 and max(len(line) for line in lines) <= 78
-    assert shlex.split(" ".join(lines)) == shlex.split(command(found))
 
 
 SETTINGS = st.fixed_dictionaries(

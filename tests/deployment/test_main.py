@@ -88,7 +88,11 @@ def test_the_command_repeats_the_check(capsys):
         check(capacity=7680, layout="packed", policy="aligned", consumer="other", graph="eager", model="V4.1"),
         check(1000, 64, 2, num_speculative_tokens=1, block_size=512, release="0.28.0"),
     ):
-        cli.main([*command(found).split()[3:], "--json"])
+        lines = command(found, width=80).split(" \\\n")
+        assert len(lines) > 1 and max(len(line) for line in lines) <= 78
+        words = shlex.split(command(found))
+        assert shlex.split(" ".join(lines)) == words
+        cli.main([*words[3:], "--json"])
         answer = json.loads(capsys.readouterr().out)
         assert len(answer.pop("step_costs")) in (2, 4)
         assert answer == json.loads(json.dumps(found.as_dict()))

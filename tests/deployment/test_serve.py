@@ -50,8 +50,13 @@ def test_what_vllm_would_not_take_for_a_number_is_refused(text):
         ("vllm serve meta-llama/Llama-3-8B", {"model": "other"}),
         ("vllm serve /mnt/qwen-team/prod", {}),  # the name says nothing, wherever the folder is
         ("vllm serve ${MODEL:-DeepSeek-V4.1}", {}),
+        # a configuration file, with objects, lists and flags
+        ("model: DeepSeek-V4-Pro\nmaxNumSeqs: 5\nenforce-eager: false\ncudagraph-capture-sizes: [1, 2]",
+         {"model": "V4", "max_num_seqs": 5}),
+        ("model: m\nspeculative_config:\n  num_speculative_tokens: 7\n  method: dspark",
+         {"num_speculative_tokens": 7, "speculative_method": "dspark"}),
     ],
-)
+)  # fmt: skip
 def test_settings_that_are_read(line, values):
     options = line.startswith("-")
     found = read_serve_line(f"{MODEL} {line}" if options else line)
@@ -102,14 +107,6 @@ def written(form, words, variables):
         "mapping": json.dumps(variables),
         "entries": json.dumps([{"name": name, "value": value} for name, value in variables.items()]),
     }
-
-
-def test_a_configuration_file_is_read_with_its_objects_and_flags():
-    text = "model: DeepSeek-V4-Pro\nmaxNumSeqs: 5\nenforce-eager: false\nspeculative_config:\n"
-    line = read_serve_line(f"{text}  num_speculative_tokens: 7\n  method: dspark\ncudagraph-capture-sizes: [1, 2]\n")
-    found = {"model": "V4", "max_num_seqs": 5, "num_speculative_tokens": 7, "speculative_method": "dspark"}
-    assert (line.values, line.unread) == (found, {})
-    assert check(release="0.29.0", **line.values).setup.decode_rows == 75  # 5 × (1 + 2 × 7)
 
 
 def test_what_the_line_does_not_say_is_assumed_as_vllm_does_and_noted():
@@ -199,63 +196,43 @@ def test_secrets_never_come_back_and_names_do(words, listed):
     assert listed in {*line.not_read, *line.unread, *line.sources.values()}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--max-model-len 1.5M", "--max-model-len is 1.5M"),
-        ("--max-num-seqs 1k", "--max-num-seqs is 1k"),
-        ("--max-num-seqs -5", "--max-num-seqs is -5"),
-        ("--max-num-seqs hunter2secret", "--max-num-seqs is no number"),
-        ("--max-model-len --enforce-eager", "--max-model-len has no value"),
-        ("-O fast", "-O has another value"),
-        ("-cc.cudagraph_mode=SOME", "cudagraph_mode has another value than NONE, PIECEWISE, FULL"),
-        ("-cc 3", "-cc has no value that is a JSON object"),
-        ("-sc '{num: 3}'", "-sc has no value"),
-        ("-sc.num_speculative_tokens many", "num_speculative_tokens is no number"),
-        ("-sc.num_speculative_tokens true", "num_speculative_tokens is no number"),
-        ("--served-model-name 'x", "cannot be split into words"),
-        ("; vllm serve other", "2 serve commands"),
-        ("-sc '" + "[" * 20_000 + "'", "nested too deeply|JSON object"),
-    ],
-    ids=lambda text: text[:30],
-)
-def test_a_value_that_vllm_would_refuse_is_an_error_that_names_the_option(options, message):
-    with pytest.raises(ValueError, match=message) as told:
-        read_serve_line(f"{MODEL} {options}")
-    assert "secret" not in str(told.value) and len(str(told.value)) < 200
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", " \n", "rm -rf /", "ls --color", "vllm", "vllm bench serve --model m", "-n 3", "echo $HOME", "# vllm serve m",
-     "python -m sglang.launch_server --model-path m", "[]", "{}", "- a\n- b", "a: b"],
-)  # fmt: skip
-def test_what_is_no_serve_command_is_refused(text):
-    with pytest.raises(ValueError, match="no vllm serve command"):
-        read_serve_line(text)
-
-
 def bomb():
     levels = [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9) if at else 'x'}]" for at in range(9)]
     return "\n".join([*levels, "args: *a8"])
 
 
+# What an error says, and options, or whole texts, that raise it: values that vLLM would refuse, and hostile pastes.
+REFUSED = {
+    "--max-model-len is 1.5M": ["--max-model-len 1.5M"],
+    "--max-num-seqs is 1k": ["--max-num-seqs 1k"],
+    "--max-num-seqs is -5": ["--max-num-seqs -5"],
+    "--max-num-seqs is no number": ["--max-num-seqs hunter2secret"],
+    "--max-model-len has no value": ["--max-model-len --enforce-eager"],
+    "-O has another value": ["-O fast"],
+    "cudagraph_mode has another value than NONE, PIECEWISE, FULL": ["-cc.cudagraph_mode=SOME"],
+    "-cc has no value that is a JSON object": ["-cc 3"],
+    "-sc has no value": ["-sc '{num: 3}'"],
+    "num_speculative_tokens is no number": ["-sc.num_speculative_tokens many", "-sc.num_speculative_tokens true"],
+    "cannot be split into words": ["--served-model-name 'x"],
+    "2 serve commands": ["; vllm serve other"],
+    "nested too deeply|JSON object": ["-sc '" + "[" * 20_000 + "'", "[" * 60_000, "{a: " * 15_000, "- " * 30_000],
+    "1,000,000 bytes; .* 65,536": ["x" * 10**6],
+    "bytes; .* 65,536": ["--api-key " + "\u00e9" * 33_000],
+    "20,000 parts": [bomb()],
+    "no vllm serve command": ["", " \n", "rm -rf /", "ls --color", "vllm", "vllm bench serve --model m", "-n 3",
+                              "echo $HOME", "# vllm serve m", "python -m sglang.launch_server --model-path m", "[]",
+                              "{}", "- a\n- b", "a: b"],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x" * 10**6, "1,000,000 bytes; .* 65,536"),
-        (f"{MODEL} --api-key " + "\u00e9" * 33_000, "bytes; .* 65,536"),
-        ("[" * 60_000, "nested"),
-        ("{a: " * 15_000, "nested"),
-        ("- " * 30_000, "nested"),
-        (bomb(), "parts"),
-    ],
-    ids=["word", "key", "list", "mapping", "dashes", "aliases"],
+    ("message", "text"), [(said, text) for said, texts in REFUSED.items() for text in texts], ids=lambda text: text[:30]
 )
-def test_a_hostile_paste_is_refused_in_a_sentence(text, message):
+def test_what_vllm_would_refuse_or_is_no_serve_command_is_an_error_in_a_sentence(message, text):
+    options = message != "no vllm serve command" and re.match("-[-a-z]|;", text, re.I)
     with pytest.raises(ValueError, match=message) as told:
-        read_serve_line(text)
-    assert len(str(told.value)) < 200
+        read_serve_line(f"{MODEL} {text}" if options else text)
+    assert "secret" not in str(told.value) and len(str(told.value)) < 200
 
 
 @pytest.mark.parametrize("part", ["token", "$(", "`", "'\"", "\\", "#", "a=", "-", "--a.", "$", "\n", "\\\n"])
