@@ -60,7 +60,7 @@ def test_the_remaining_figures_are_as_they_were_measured():
     assert [us for _, us in times(kernel="flashmla_decode")] == [57.07, 57.03, 185.48, 185.29]
     assert [us for _, us in times(sheet="consumers", kernel="builder")] == [62.3, 6.5, 6.5, 2.4]
     host = records.rows(record="elsewhere", kernel="host")
-    assert host["us"].tolist() == [27, 11, 5, 19] and (host["p20"][0], host["p80"][0]) == (27, 37)
+    assert host["us"].tolist() == [27, 11, 5, 19] and host["p20"].isna().all()
     frozen = [row for row in records.findings("elsewhere") if row["sheet"] == "frozen"]
     assert len({(row["layout"], row["max_seq_len"]) for row in frozen}) == len(frozen) == 6
     for row in frozen:
