@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -331,7 +331,7 @@ def alarm(message: str | None) -> mo.Html | None:
 def _say(text: str) -> None:
     """Print what a page says where it runs as a program, as `python notebooks/01_width.py`."""
     if Path(sys.argv[0]).stem in PAGES:
-        print(dedent(text).strip().replace("**", ""), end="\n\n")
+        print(unescape(dedent(text).strip().replace("**", "")), end="\n\n")
 
 
 def stack(*parts: Any, gap: float = 0.5) -> mo.Html | None:

@@ -85,6 +85,13 @@ def test_the_header_links_every_other_page_with_the_shared_state_only():
     assert "stride" not in text and text.count('aria-current="page"') == 1
 
 
+def test_a_page_that_runs_as_a_program_prints_text_as_it_was_typed(monkeypatch, capsys):
+    page.sentence(page.user_text("triton 3.6.0"))
+    monkeypatch.setattr("sys.argv", ["notebooks/01_width.py"])
+    page.sentence(f"**{page.user_text('<b> 9.5')}** | {page.user_text('a_b')}")
+    assert capsys.readouterr().out == "<b> 9.5 | a_b\n\n"
+
+
 def test_nothing_to_say_takes_no_place():
     assert page.stack(page.alarm(None), page.notes([])) is None
     assert 'role="alert"' in page.stack(page.alarm("**7,680** is too narrow"), None).text
