@@ -108,7 +108,8 @@ def _(hunt_ui, seed_ui, settings):
 
     _, _wrong = settings.take({"seed": seed_ui.value})
     _without = "The hunt runs kernels, and torch or triton is missing here: open the workbook where both are installed."
-    mo.stop(mistakes is None, _top(_without))
+    if mistakes is None:
+        mo.stop(True, _top(_without))
 
     seed = settings.values["seed"]
     values = {"hunt": hunt_ui.value, "seed": seed, "answers": settings.values["answers"]}

@@ -301,7 +301,7 @@ def header(page: str, title: str, lead: str, values: Mapping[str, Value]) -> mo.
     entries[page] = f'<span aria-current="page" style="{here}">{PAGES[page]}</span>'
     row = "display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem"
     nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(entries.values())}</nav>')
-    _say(f"{title} {lead}")
+    _say(f"{title}\n\n{lead}")
     opening = _div("lead", mo.md(lead), "font-size:1.15rem;max-width:60rem")
     return mo.vstack([nav, mo.md(f"# {title}"), opening], gap=0.75)
 
