@@ -213,8 +213,7 @@ def _buffers(setup: Setup) -> tuple[Buffer, ...]:
     tokens, columns, rows = setup.max_num_batched_tokens, setup.capacity, setup.decode_rows
     shapes = [("decode rows", rows - 1, columns), ("prefill rows", tokens, columns)]
     shapes += [("decode lens", rows, 1), ("request ids", rows, 1)]
-    sizes = [(name, held, each, held * each * ITEMSIZE, tokens * each * ITEMSIZE) for name, held, each in shapes]
-    return tuple(Buffer(*size) for size in sizes)
+    return tuple(Buffer(name, own, n, own * n * ITEMSIZE, tokens * n * ITEMSIZE) for name, own, n in shapes)
 
 
 def _warm_up(setup: Setup) -> tuple[WarmUp, ...]:

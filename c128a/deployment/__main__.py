@@ -141,9 +141,8 @@ def _printable(text: str) -> str:
 
 def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[dict[str, Any]] = ()) -> str:
     """The answer as text, at most 100 columns wide; what was not read and could change it comes first."""
-    parts = (
-        ["not read, and it could change the verdict", *(f"  ? {why}" for why in found.unread)] if found.unread else []
-    )
+    parts = ["not read, and it could change the verdict"] if found.unread else []
+    parts += [f"  ? {why}" for why in found.unread]
     verdict = "NOT ENOUGH READ TO SAY" if found.unread else found.verdict.upper()
     room = f"sequences of up to {found.setup.longest_sequence:,} tokens, block tables of {found.setup.table_blocks:,}"
     parts += [f"{verdict}  {found.sentence}", "", f"capacity   {found.capacity:,} columns, {room}", ""]
@@ -167,9 +166,8 @@ def report(found: Deployment, line: ServeLine | None = None, costs: Sequence[dic
             steps = ", ".join(f"{name} {cost[name]:,.0f} µs" for name in MODELS)
             once = f"; made once a step {cost['once_us']:,.0f} µs" if cost["once_us"] is not None else ""
             said = f"combine {cost['combine_us']:.3g} µs a C128A layer, together {steps}{once}; {said}"
-        parts.append(
-            "  {step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns: ".format(**cost) + said
-        )
+        step = "  {step}, {case}: {rows:,} rows at {max_seq_len:,} tokens, {width:,} columns: "
+        parts.append(step.format(**cost) + said)
     if line:
         parts += ["", "command line", f"  read: {', '.join(line.sources.values()) or 'nothing'}"]
         parts += [f"  not read: {', '.join(line.not_read) or 'nothing'}", *(f"  note: {note}" for note in line.notes)]

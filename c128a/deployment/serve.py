@@ -36,12 +36,8 @@ MODES: dict[str, Graph] = {"NONE": "eager", "PIECEWISE": "piecewise", "FULL": "f
 MODES |= {"FULL_DECODE_ONLY": "full", "FULL_AND_PIECEWISE": "full"}
 LEVELS: dict[str, Graph] = {"0": "eager", "1": "piecewise", "2": "full", "3": "full"}
 
-NUMBERS = {
-    "--max-model-len": "max_model_len",
-    "--max-num-batched-tokens": "max_num_batched_tokens",
-    "--max-num-seqs": "max_num_seqs",
-    "--block-size": "block_size",
-}
+SIZES = ("max_model_len", "max_num_batched_tokens", "max_num_seqs", "block_size")
+NUMBERS = {f"--{name.replace('_', '-')}": name for name in SIZES}
 # Options that take a JSON object, and the keys that turn no safe deployment into a dangerous one.
 OBJECTS = {
     "--speculative-config": "revision code_revision draft_tensor_parallel_size quantization moe_backend kv_cache_dtype "
@@ -240,9 +236,8 @@ def _document_parts(text: str) -> Parts | None:
 
 def _option_of(key: str) -> str:
     """The option that a key of a document sets, its own keys after a dot; empty where that is none that is read."""
-    name, dot, rest = key.lstrip("-").partition(".")
-    option = "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower().replace("_", "-")
-    inner = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", rest).lower()
+    name, dot, inner = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key.lstrip("-")).lower().partition(".")
+    option = f"--{name.replace('_', '-')}"
     return f"{option}{dot}{inner}" if option in READ else ""
 
 
@@ -475,14 +470,14 @@ class _Reader:
 
     def settle_numbers(self) -> None:
         for name, argument in NUMBERS.items():
-            value, typed = self.value(name), self.options[name].typed if name in self.options else ""
-            if name == "--max-model-len" and value.strip().lower() in ("auto", "-1"):
-                self.unread[argument] = (
-                    f"{typed} {value.strip()}: fitted to the memory at start-up; vLLM's log names it"
-                )
-            elif typed and not value:
+            if name not in self.options:
+                continue
+            typed, value = self.options[name].typed, self.value(name).strip()
+            if not value:
                 raise ValueError(f"{typed} has no value")
-            elif typed:
+            if name == "--max-model-len" and value.lower() in ("auto", "-1"):
+                self.unread[argument] = f"{typed} {value}: fitted to the memory at start-up; vLLM's log names it"
+            else:
                 self.number(argument, typed, value, human=name in ("--max-model-len", "--max-num-batched-tokens"))
         chunked, batch = self.options.get("--enable-chunked-prefill"), "max_num_batched_tokens"
         if chunked and "no" in chunked.typed and batch not in self.values:

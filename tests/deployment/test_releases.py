@@ -5,28 +5,19 @@ import pytest
 from c128a.deployment.releases import release_of
 
 FREE, HELD = (1, 3, 4, 5), (1, 1, 1, 2)  # compiled variants, before and after integers were kept from specialisation
+RELEASES = {
+    ("fixed", "pitched", FREE): ("0.26.0", "0.28.0"),
+    ("pow2", "packed", FREE): ("0.27.0", "0.27.1"),  # the only releases that moved their rows
+    ("pow2", "pitched", FREE): ("0.29.0",),
+    ("pow2", "pitched", HELD): ("0.30.1rc2", "v0.31.0+cu130", "0.32.0", "0.33.0", "0.34.0", "0.35.0", "1.0"),
+}
 
 
-@pytest.mark.parametrize(
-    ("version", "policy", "layout", "variants"),
-    [
-        ("0.26.0", "fixed", "pitched", FREE),
-        ("0.27.0", "pow2", "packed", FREE),  # with 0.27.1 the only release that moved its rows
-        ("0.28.0", "fixed", "pitched", FREE),
-        ("0.29.0", "pow2", "pitched", FREE),
-        ("0.30.1rc2", "pow2", "pitched", HELD),
-        ("v0.31.0+cu130", "pow2", "pitched", HELD),
-        ("0.32.0", "pow2", "pitched", HELD),
-        ("0.33.0", "pow2", "pitched", HELD),
-        ("0.34.0", "pow2", "pitched", HELD),
-        ("0.35.0", "pow2", "pitched", HELD),  # newer than every wheel that was read: the facts of the newest
-        ("1.0", "pow2", "pitched", HELD),
-    ],
-)
-def test_width_stride_and_variants_of_each_release(version, policy, layout, variants):
+@pytest.mark.parametrize(("facts", "version"), [(facts, one) for facts, some in RELEASES.items() for one in some])
+def test_width_stride_and_variants_of_each_release(facts, version):
     release = release_of(version)
-    assert (release.policy, release.layout, release.variants) == (policy, layout, variants)
-    assert release.known is (version not in ("0.35.0", "1.0"))
+    assert (release.policy, release.layout, release.variants) == facts
+    assert release.known is (version not in ("0.35.0", "1.0"))  # newer than every wheel that was read
 
 
 @pytest.mark.parametrize(
