@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 LIVE_BLOCK = 128  # columns; live_prefix=True writes whole blocks of this many
-WORKERS = 256  # programs a request in from_rows; vLLM had 128 of them before 0.29
+WORKERS = 256  # programs a request in from_rows; vLLM had 128 of them up to 0.28
 
 
 def combined_width(topk_width: int, window: int = WINDOW, max_image_tokens: int = 0) -> int:
@@ -106,8 +106,6 @@ def from_positions(
     position = tl.load(positions_ptr + row, mask=held, other=-1)
     request = tl.load(requests_ptr + row, mask=held, other=-1)
     known = (request >= 0) & (request < requests)
-    context = tl.load(seq_lens_ptr + request, mask=known, other=0)
-    gathered = tl.load(gather_lens_ptr + request, mask=known, other=0)
     if BASES:
         base = tl.load(compressed_base_ptr + request, mask=known, other=-1)
         behind = tl.load(window_base_ptr + request, mask=known, other=-1)
@@ -121,7 +119,7 @@ def from_positions(
     n = (position + 1) // RATIO
     start = position - WINDOW + 1
     if SPANS:  # a span over the width does not fit whatever its length: clipped, its sums stay in 32 bits
-        left = tl.minimum(tl.load(left_ptr + row, mask=held, other=0), width)
+        left = tl.minimum(tl.maximum(tl.load(left_ptr + row, mask=held, other=0), 0), width)
         right = tl.minimum(tl.maximum(tl.load(right_ptr + row, mask=held, other=0), 0), width)
         start -= tl.maximum(left - WINDOW + 1, 0)
         n_after = tl.where(position >= 0, right, 0)
@@ -133,6 +131,10 @@ def from_positions(
     if tile == 0:
         tl.store(lens_ptr + row, length, mask=held)
 
+    # Only a row with window tokens in this tile waits for the two lengths that say where they lie.
+    ends = known & (n < (tile + 1) * COLS) & (length > tile * COLS)
+    context = tl.load(seq_lens_ptr + request, mask=ends, other=0)
+    gathered = tl.load(gather_lens_ptr + request, mask=ends, other=0)
     token = behind + start - (context - gathered) - n  # added past n
     column = tile * COLS + tl.arange(0, COLS)[None, :]  # (1, COLS)
     index = column + tl.where(column < n[:, None], base[:, None], token[:, None])

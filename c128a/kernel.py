@@ -97,9 +97,9 @@ def share_of_rank(
 ):
     """How many of the entries that a position sees one rank holds, at most the width; 32 bits hold more than fit."""
     seen = tl.minimum(tl.maximum(position + 1, 0) // RATIO, (width + INTERLEAVE) * RANKS).to(tl.int32)
-    turns = seen // (INTERLEAVE * RANKS)
-    rest = seen - turns * (INTERLEAVE * RANKS) - RANK * INTERLEAVE
-    return tl.minimum(turns * INTERLEAVE + tl.minimum(tl.maximum(rest, 0), INTERLEAVE), width)
+    behind = tl.maximum(seen - RANK * INTERLEAVE, 0)  # entries from the rank's first turn on
+    turns = behind // (INTERLEAVE * RANKS)
+    return tl.minimum(turns * INTERLEAVE + tl.minimum(behind % (INTERLEAVE * RANKS), INTERLEAVE), width)
 
 
 @triton.jit(
@@ -150,9 +150,10 @@ def tiled(
         held = row < num_decode
         position = tl.load(positions_ptr + row, mask=held, other=-1)
         request = tl.load(requests_ptr + row, mask=held, other=-1)
-        n = tl.minimum(tl.maximum(position + 1, 0) // RATIO, width).to(tl.int32)  # (ROWS,)
         if RANKS > 1:
-            n = share_of_rank(position, width, RATIO, RANK, RANKS, INTERLEAVE)
+            n = share_of_rank(position, width, RATIO, RANK, RANKS, INTERLEAVE)  # (ROWS,)
+        else:
+            n = tl.minimum(tl.maximum(position + 1, 0) // RATIO, width).to(tl.int32)  # (ROWS,)
         known = (request >= 0) & (request < table_rows)
         if tile == 0:
             slot = tl.load(slots_ptr + row, mask=held, other=-1)

@@ -65,4 +65,4 @@ def candidates(width: int) -> list[Tile]:
 
 
 # One shape serves the combine; tests/bench/test_h200.py holds its record to the targets.
-COMBINE_TILE = Tile(8, 128, 4)
+COMBINE_TILE = Tile(8, 128, 2)

@@ -20,11 +20,11 @@ from tests.support.builds import DEVICE, META, POISON, far_apart, ids, int32, in
 from tests.support.refused import refused
 
 OUTSIDE = [(20, -1), (20, 9), (-1, 0), (-(2**40), 0), (2**31 - 1, 0), (2**31, 0), (2**40, 0)]  # position, request
-SPAN = st.integers(-7, 13) | st.just(2**31 - 1)  # tokens of an image
+SPAN = st.integers(-7, 13) | st.sampled_from([2**31 - 1, -(2**31)])  # tokens of an image
 ODD = {  # what a step may have, and what it has otherwise
     "bad": (st.dictionaries(st.integers(0, 9), st.sampled_from(OUTSIDE), min_size=1, max_size=3), {}),  # tokens
     "lost": (st.sets(st.integers(0, 4), min_size=1, max_size=2), set()),  # requests with a base of -1
-    "visible": (st.lists(st.tuples(SPAN, SPAN | st.just(-(2**31))), min_size=20, max_size=20), None),
+    "visible": (st.lists(st.tuples(SPAN, SPAN), min_size=20, max_size=20), None),
     "offset": (st.sampled_from([0, 2**31 - 400]), 0),  # of all bases
     "wider": (st.integers(-3, 9), 0),  # columns more than the longest row of text needs
 }
@@ -109,6 +109,16 @@ def test_one_row_worked_by_hand():
     lengths = int32(5, 301), int32(5, 200)
     got = combine_prefill_indices(int64(300), int32(1), *lengths, 1000, 40, poisoned(1, 256), poisoned(1))
     assert_rows(got, [[1000, 1001, *range(1112, 1112 + 128)]])
+
+
+def test_rows_of_several_tiles_worked_by_hand():
+    # At ratio 2, position 252 sees 126 entries, so that its window of 4 lies in columns 126 … 129 of two tiles of 128;
+    # position 299 sees 150, with the window in the second tile alone. All 300 tokens are gathered, from row 500 on.
+    out, lens = poisoned(3, 384), poisoned(3)
+    inputs = int64(252, 299), int32(0, 0), int32(300), int32(300), 900, 500
+    got = combine_prefill_indices(*inputs, out, lens, compress_ratio=2, window=4)
+    windows = [749, 750, 751, 752], [796, 797, 798, 799]
+    assert_rows(got, [[*range(126), *windows[0]], [*range(150), *windows[1]]], out[2:], lens[2:])
 
 
 def test_the_last_position_of_the_longest_sequence():
