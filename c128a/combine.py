@@ -109,7 +109,6 @@ def from_positions(
     if BASES:
         base = tl.load(compressed_base_ptr + request, mask=known, other=-1)
         behind = tl.load(window_base_ptr + request, mask=known, other=-1)
-        known = known & (base >= 0) & (behind >= 0)
     else:
         base = request * workspace_rows
         behind = base + compressed_rows
@@ -128,13 +127,16 @@ def from_positions(
     start = tl.maximum(start, 0)
     length = n + (position - start + 1) + n_after
     length = tl.where(length <= width, length, 0)
-    if tile == 0:
-        tl.store(lens_ptr + row, length, mask=held)
 
-    # Only a row with window tokens in this tile waits for the two lengths that say where they lie.
+    # Only a row with window tokens in this tile loads the two lengths that say where they lie, beside its bases.
     ends = known & (n < (tile + 1) * COLS) & (length > tile * COLS)
     context = tl.load(seq_lens_ptr + request, mask=ends, other=0)
     gathered = tl.load(gather_lens_ptr + request, mask=ends, other=0)
+    if BASES:
+        length = tl.where((base >= 0) & (behind >= 0), length, 0)
+    if tile == 0:
+        tl.store(lens_ptr + row, length, mask=held)
+
     token = behind + start - (context - gathered) - n  # added past n
     column = tile * COLS + tl.arange(0, COLS)[None, :]  # (1, COLS)
     index = column + tl.where(column < n[:, None], base[:, None], token[:, None])
