@@ -15,6 +15,7 @@ import torch
 PACKAGE = Path(__file__).resolve().parents[1]
 # What decides about a time.
 TIMED = ("kernel.py", "tiles.py", "combine.py", "bench/timing.py", "bench/cases.py", "bench/combines.py")
+ROWS_ALONE = ("builder", "ranks", "tiles")  # sheets without combined rows
 
 
 def provenance(command: str) -> dict[str, Any]:
@@ -37,8 +38,18 @@ def provenance(command: str) -> dict[str, Any]:
 
 
 def source_hash() -> str:
-    """A hash of the text of the kernels, their tiles and what times them: another one makes a record stale."""
+    """A hash of the text of the kernels, their tiles and what times them."""
     return hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in TIMED)).hexdigest()[:16]
+
+
+def changed_since(commit: str, sheet: str) -> list[str]:
+    """The files that decide about the times of a sheet and are not as they were at a commit: its record is stale.
+
+    Raises CalledProcessError where git does not know the commit, and OSError without git.
+    """
+    files = [str(PACKAGE / name) for name in TIMED if sheet not in ROWS_ALONE or "combine" not in name]
+    command = ["git", "diff", "--name-only", commit, "--", *files]
+    return subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=True).stdout.split()
 
 
 def clocks() -> dict[str, str]:

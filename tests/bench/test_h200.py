@@ -2,13 +2,14 @@
 
 import re
 import statistics
+import subprocess
 from statistics import geometric_mean
 
 import pandas as pd
 import pytest
 
-from c128a.bench import cases, combines, records
-from c128a.bench.provenance import source_hash
+from c128a.bench import cases, combines, records, timing
+from c128a.bench.provenance import changed_since, source_hash
 from c128a.tiles import tile_shape
 from c128a.width import active_topk_width, loop_trips
 from scripts import record_checks
@@ -79,7 +80,11 @@ def test_a_run_names_its_machine_versions_and_command_was_made_by_the_source_of_
     assert set(records.HEAD) <= set(head)
     assert re.fullmatch(r"[0-9a-f]{40}", head["commit"]) and head["command"].startswith("python -m c128a.bench ")
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", head["date"])
-    assert head["source_hash"] == source_hash()
+    if head["source_hash"] != source_hash():  # a file is another one: not one that this sheet depends on
+        try:
+            assert changed_since(head["commit"], rows["sheet"][0]) == []
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip(f"git does not know {head['commit']}, whose files made the record")
     every = {"host": [], "combine": COMBINE_CELLS, "step": STEP_CELLS, "ranks": RANK_CELLS}.get(rows["sheet"][0], CELLS)
     assert set(rows["cell"]) - {""} == set(every)
     if rows["sheet"][0] in ("builder", "combine"):
@@ -108,7 +113,9 @@ def test_combining_from_positions_is_near_the_fill_and_faster_than_the_released_
     ours = times["from_positions"]
     assert (times["from_rows_adaptive"] / ours).min() >= 1.9
     assert (times[["vllm", "sglang", "tokenspeed_kernel"]].min(axis=1) / ours).min() >= 1.2
-    assert (ours / times["fill"]).max() <= 1.35
+    rows = records.rows(record="h200-combine", cache="warm", variant="from_positions").set_index("cell")
+    to_fill = ours / times["fill"]
+    assert to_fill.max() <= 1.2 and to_fill[rows["bytes"] >= 9e6].max() <= 1.15
     # from_rows is our writing of the released form; the figures of the released kernel itself are from elsewhere.
     released = ELSEWHERE.query("sheet == 'combine' and variant == 'from_rows_adaptive'").set_index("cell")["us"]
     ratios = released / ours[released.index]
@@ -154,8 +161,7 @@ def test_a_step_is_one_launch_where_the_releases_make_two_in_each_layer_and_chun
 def test_rows_of_one_rank_cost_what_whole_rows_cost_where_the_table_lists_its_own_blocks():
     times = records.rows(record="h200-ranks").pivot_table("us", "cell", "variant")
     ratios = times["rank 1 of 8, own table"] / times["tiled"]
-    assert geometric_mean(ratios) <= 1.05 and ratios.max() <= 1.08  # 256 rows of 1,024 columns are the one over 1.05
-    assert (ratios > 1.05).sum() <= 1
+    assert len(ratios) == 9 and ratios.max() <= 1.05
 
 
 def test_no_tile_shape_is_more_than_a_tenth_faster_than_the_chosen_one():
@@ -166,20 +172,25 @@ def test_no_tile_shape_is_more_than_a_tenth_faster_than_the_chosen_one():
     assert ratios.max() <= 1.1 and ratios.notna().all()
 
 
-def test_two_runs_agree_within_the_spread_they_state():
+def test_one_more_process_lies_in_the_interval_of_the_others():
+    held_out, widths = [], []
+    for row in OWN[OWN["sheet"].isin(["builder", "combine", "ranks"])].itertuples():
+        for at, process in enumerate(row.samples):
+            others = timing.prediction(row.samples[:at] + row.samples[at + 1 :], timing.RESOLUTION_US[row.cache])
+            held_out.append(others["low"] <= statistics.median(process) <= others["high"])
+        widths.append((row.high - row.low) / row.us)
+    assert len(held_out) > 7_000
+    assert 0.98 <= statistics.mean(held_out)  # 0.99 is claimed
+    assert statistics.median(widths) <= 0.1
+
+
+def test_a_second_run_on_another_h200_differs_by_an_eighth_of_a_microsecond_and_a_fiftieth():
     first, second = (records.rows(record=f"h200-builder{name}", cache="warm") for name in ("", "-second"))
     both = first.merge(second, on=["cell", "variant", "layout"])
     assert len(both) >= 29 * 8
-    assert both.query("low_x > high_y or low_y > high_x").empty
-    # Processes of two runs differ by more than those of one: of 100 medians of the other run up to 5 lie outside.
-    outside = [
-        not row[f"low_{one}"] <= statistics.median(process) <= row[f"high_{one}"]
-        for one, other in ("xy", "yx")
-        for _, row in both.iterrows()
-        for process in row[f"samples_{other}"]
-    ]
-    assert sum(outside) <= 0.05 * len(outside)
-    assert ((both["high_x"] - both["low_x"]) / both["us_x"]).median() <= 0.1
+    apart = (both["us_x"] - both["us_y"]).abs()
+    assert (apart <= 0.125 + 0.02 * both["us_x"]).all()
+    assert (apart / both["us_x"]).median() <= 0.01
 
 
 FLASHMLA = "tests.scripts.test_flashmla_widths::test_where_it_runs_every_width_gives_the_same_output"
