@@ -72,6 +72,8 @@ def test_every_time_is_the_median_of_its_samples_and_one_more_process_is_expecte
         medians = [statistics.median(process) for process in row.samples]
         assert (len(medians), {len(process) for process in row.samples}) == (head["processes"], {head["repeats"]})
         assert row.low < min(medians) and max(medians) < row.high, row
+        stated = timing.prediction(row.samples, timing.RESOLUTION_US[row.cache or "host"])
+        assert (row.low, row.high) == pytest.approx((stated["low"], stated["high"]), abs=0.03), row
 
 
 @each_run
