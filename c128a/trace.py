@@ -300,6 +300,7 @@ def _runs(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
     """Lines of one cell, in order, gathered where the columns of `same` do not change; `stop` follows `start`."""
     if frame.empty:
         return frame.assign(stop=frame["start"])
-    first = np.flatnonzero((frame[same] != frame[same].shift()).any(axis=1))
+    changes = [frame[name].to_numpy()[1:] != frame[name].to_numpy()[:-1] for name in same]
+    first = np.append(0, np.flatnonzero(np.any(changes, axis=0)) + 1)
     last = np.append(first[1:], len(frame)) - 1
     return frame.iloc[first].reset_index(drop=True).assign(stop=frame["start"].to_numpy()[last] + 1)

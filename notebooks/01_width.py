@@ -82,7 +82,7 @@ def _(controls, settings):
     curves = pd.DataFrame(product(POLICIES, _lengths), columns=["policy", "seq"])
     curves["width"] = [active_topk_width(at.seq, ratio, capacity, policy=at.policy) for at in curves.itertuples()]
     curves["needed"] = curves["seq"] // ratio
-    curves["pads"] = 1 - curves["needed"] / curves["width"]
+    curves["pads"] = (1 - curves["needed"] / curves["width"]).round(4)
     return capacity, curves, model_len, policy, ratio, reach, steps, wrong
 
 

@@ -240,7 +240,7 @@ def _(scenes, setting):
     _packed, _pitched = scenes["packed"].now, scenes["pitched"].now
     _row, _column = setting.rows - 1, min(7, _packed.width - 1)
     _answer = f"Packed: `{_packed.address(_row, _column)}`.  \nPitched: `{_pitched.address(_row, _column)}`."
-    _prose = mo.md("""
+    _prose = page.prose("""
     ## What you need to know
 
     C128A compresses every 128 tokens of a sequence into one **entry**. For each query a kernel, the *builder*, writes
@@ -260,7 +260,7 @@ def _(scenes, setting):
 
 @app.cell(hide_code=True)
 def _(controls):
-    _prose = mo.md("""
+    _prose = page.prose("""
     ## One line of memory
 
     There are three ways to place rows in a buffer. **Fixed** rows are always as wide as the capacity. **Packed** rows
@@ -341,7 +341,7 @@ def _(at, layout, places, reach, runs, scenes, setting):
 
 @app.cell(hide_code=True)
 def _(controls):
-    _prose = mo.md("""
+    _prose = page.prose("""
     **Try:** move the slider to the right. Each time the width doubles, all packed rows but row 0 move, and no pitched
     row does. At the model length the rows are full, and the three layouts are one.
 
@@ -518,7 +518,7 @@ def _(at, label, layout, pick_at, pick_layout, places, scenes, setting, taken):
         page.panel([pick_layout, pick_at, label]),
         page.shown(places["cells"], _picture),
         page.sentence(_under) if _reader else None,
-        mo.md("""
+        page.prose("""
     The sixteen cells are neighbours on the line of memory, in each layout; click one, or a mark in a picture above, and
     its address is written out. A decode cell holds a **slot**, the place of the entry in the KV cache: entry *j* of a
     request lies in its block *j* ÷ 2, and the **block table** says which block of the cache that is. A prefill cell
@@ -552,7 +552,7 @@ def _(scenes, setting):
         mo.md("## What the reader gets"),
         page.sentence(_say if setting.reader != "none" else "No reader is chosen."),
         page.table(_table) if setting.reader != "none" else None,
-        mo.md(f"""
+        page.prose(f"""
     Row 0 is always right, because it begins at 0 with every stride. That is how the fault was reported: garbage in one
     request of a batch, never in the first ([vLLM #52448](https://github.com/vllm-project/vllm/issues/52448)). Packed
     rows are safe only for a reader that gets the stride with each batch, or with one graph for each width.
@@ -573,7 +573,7 @@ def _():
 
 @app.cell
 def _(layout, scenes, setting):
-    _prose = mo.md("""
+    _prose = page.prose("""
     ## Does the kernel agree?
 
     The pictures are computed from the definitions. So both builds are also run by the kernel itself, one after the
@@ -597,7 +597,7 @@ def _(settings):
     ranks = page.menu("Ranks", FIELDS["ranks"].options, settings.values["ranks"])
     turn = page.menu("Entries a turn", FIELDS["turn"].options, settings.values["turn"])
     page.stack(
-        mo.md("""
+        page.prose("""
     ## Over several GPUs
 
     Under **decode context parallel** the KV cache of a request is dealt to several GPUs, called ranks, in turns of one

@@ -299,7 +299,7 @@ def _(get_notes, kernel_ui, program_ui, settings, trip_ui, wrong):
 
 @app.cell(hide_code=True)
 def _(controls):
-    _text = mo.md("""
+    _text = page.prose("""
     ## What you need to know
 
     C128A folds every 128 tokens of a sequence into one *compressed entry*. A token at position *p* may read the
@@ -334,7 +334,7 @@ def _(case, guess, runs):
         _answer = f"**{'Right' if guess.value[0] <= _trips <= guess.value[1] else 'No'}: {many(_trips, 'trip')}.** "
         _answer += f"The sequence needs {case.needed:,} columns, the policy makes rows of {case.width:,}, and "
         _answer += f"{case.width:,} / 1,024, rounded up, is {_trips:,}."
-    _question = mo.md(f"""
+    _question = page.prose(f"""
     ## Guess first: how many trips?
 
     The *row loop* gives each row to one program, which walks over it 1,024 columns at a time. The longest sequence has
@@ -396,14 +396,14 @@ def _(case, kernel, places, program, runs, trip):
         said += f" One block stands for {joined} neighbours." if joined > 1 else ""
         return mo.vstack([page.shown(places[of], picture), page.sentence(said)])
 
-    _before = mo.md("""
+    _before = page.prose("""
     ## Which program writes which cell
 
     Both kernels write the same cells. The row loop starts one program a row, which makes its trips one after the other.
     *Tiles* cut rows and columns alike: each piece is a program of its own, and all of them may run at once. Darker
     pieces start first. The white bar in a row is *n*: all that lies right of it is padding, and is written too.
     """)
-    _after = mo.md("""
+    _after = page.prose("""
     Click a piece to look at it below. The dashed frame shows who writes the same cells in the other kernel.
 
     **Try:** type 131,072 as the longest sequence, then 131,200. One more entry makes the rows twice as wide, and the
@@ -453,7 +453,7 @@ def _(case, kernel, lane_ui, lanes, places, runs, states, stores):
         said += f"Drawn: {64 * LINE:,} of {len(lanes):,} lanes. " if len(lanes) > 64 * LINE else ""
         return said + "Point at a lane for its address, click it to follow it."
 
-    _text = mo.md("""
+    _text = page.prose("""
     ## One trip, lane by lane
 
     At the top, choose a kernel, a program and a trip, by mouse or with Tab and the arrow keys. A lane is *live* where
@@ -510,7 +510,7 @@ def _(case, kernel, label_ui, lane_ui, lanes, runs, statement_ui, statements):
         said = page.sentence(f"**Lane {lane.lane:,} stores {stores}**: {found['store'][0]}.")
         return mo.vstack([_chain(lane), said, picture, page.columns(left, right, widths=[1, 1.3])])
 
-    _text = mo.md("""
+    _text = page.prose("""
     ## One lane, from its position to its slot id
 
     Follow one lane through the program. The chain below holds its numbers, from the token's position to the cell that
@@ -563,7 +563,7 @@ def _(asked, case, kernel, lane_ui, lanes, run_button, runs):
         lines["label"] = lines["label"].map("{:,}".format)
         return close_up(lines, lane_ui.value - first, "What the kernel wrote, beside the reference and the trace")
 
-    _text = mo.md("""
+    _text = page.prose("""
     ## What the kernel really wrote
 
     All of the above comes from a walk over the kernel's statements in plain Python. Here the kernel itself has run on
@@ -580,7 +580,7 @@ def _(asked, case, kernel, lane_ui, lanes, run_button, runs):
 
 @app.cell
 def _():
-    _prose = mo.md("""
+    _prose = page.prose("""
     ## On which GPUs would it run?
 
     A compiler needs no GPU. Each variant that serving launches was compiled for Hopper (sm_90), two kinds of Blackwell

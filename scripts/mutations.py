@@ -68,7 +68,7 @@ def main() -> int:
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
-        ignored = shutil.ignore_patterns(".git", ".venv", ".gpu*", "__pycache__")
+        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__")
         shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
         for at, each in enumerate(chosen, 1):
             left = survives(copy, each)

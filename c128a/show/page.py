@@ -19,7 +19,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from html import escape, unescape
 from pathlib import Path
 from textwrap import dedent
@@ -302,7 +302,7 @@ def header(page: str, title: str, lead: str, values: Mapping[str, Value]) -> mo.
     row = "display:flex;flex-wrap:wrap;gap:.4rem;font-size:.9rem"
     nav = mo.Html(f'<nav aria-label="Pages" style="{row}">{"".join(entries.values())}</nav>')
     _say(f"{title}\n\n{lead}")
-    opening = _div("lead", mo.md(lead), "font-size:1.15rem;max-width:60rem")
+    opening = _div("lead", prose(lead), "font-size:1.15rem;max-width:60rem")
     return mo.vstack([nav, mo.md(f"# {title}"), opening], gap=0.75)
 
 
@@ -362,11 +362,17 @@ def stay(settings: Settings, controls: Sequence[Any], wrong: Sequence[str]) -> m
     return panel(row, controls, told(wrong, settings.values["preset"]), stay=True)
 
 
+@lru_cache(maxsize=1024)
+def prose(text: str) -> mo.Html:
+    """Markdown, rendered once: most of a page's text is the same after a change."""
+    return mo.Html(mo.md(text).text)
+
+
 def sentence(text: str) -> mo.Html:
     """The line under a picture that says what to see. The text is Markdown, computed from what is drawn."""
     if not text.lstrip().startswith("#"):
         _say(text)
-    return _div("sentence", mo.md(text), "max-width:60rem")
+    return _div("sentence", prose(text), "max-width:60rem")
 
 
 def table(frame: pd.DataFrame, *, marked: int | None = None, right: Sequence[str] = (), tall: str = "24rem") -> mo.Html:

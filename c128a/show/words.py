@@ -6,6 +6,8 @@ True
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import marimo as mo
 
 from c128a.case import COMPRESS_RATIO, ENTRIES_PER_BLOCK, KV_BLOCK_SIZE
@@ -35,6 +37,7 @@ WORDS = {
 }
 
 
+@lru_cache
 def words(*chosen: str) -> mo.Html:
     """A closed box that explains the chosen words, keys of WORDS, in this order; raises KeyError for another word.
 
