@@ -35,6 +35,7 @@ with app.setup(hide_code=True):
 
     FIELDS = {name: page.shared_fields()[name] for name in ("preset", "seq", "model_len", "ratio", "policy")}
     FIELDS["rows"] = page.Choice(8192, (1, 32, 256, 1024, 2048, 8192))
+    FIELDS["kept"] = page.Kept({name: FIELDS[name] for name in ("seq", "model_len", "ratio", "policy")})
 
 
 @app.cell(hide_code=True)
@@ -124,6 +125,39 @@ def _(controls, get_notes, settings, wrong):
     return
 
 
+@app.function
+def picture_of(rows: pd.DataFrame, description: str, **more) -> forms.Picture:
+    """Rows with columns lane, needed, width and capacity: their entries, pads, columns not built, and entries lost."""
+    entries = rows["width"].clip(upper=rows["needed"])
+    pieces = pd.concat(
+        [
+            rows.assign(kind="entries", start=0, stop=entries),
+            rows.assign(kind="pads (−1)", start=entries, stop=rows["width"]),
+            rows.assign(kind="not built", start=rows["width"], stop=rows["capacity"]),
+            rows.assign(kind="entries that are lost", start=rows["capacity"], stop=rows["needed"]),
+        ]
+    ).query("start < stop")
+    count = (pieces["stop"] - pieces["start"]).map("{:,}".format)
+    label = count + " " + pieces["kind"]
+    ends = pieces["start"].map("columns {:,} to ".format) + (pieces["stop"] - 1).map("{:,}: ".format)
+    styles = {
+        "entries": theme.CELLS["id of this build"],
+        "pads (−1)": theme.CELLS["pad (−1)"],
+        "not built": theme.CELLS["never written"],
+    }
+    if (pieces["kind"] == "entries that are lost").any():
+        styles["entries that are lost"] = theme.VERDICTS["wrong"]
+    return forms.bands(
+        pieces.assign(label=label, short=count, tip=ends + label),
+        description=description,
+        styles=styles,
+        x_axis=forms.Axis("columns of the buffer"),
+        lane_height=38,
+        side=112,
+        **more,
+    )
+
+
 @app.cell
 def _(built, capacity, fits, needed, policy, width):
     _prose = page.sentence("""
@@ -148,36 +182,14 @@ def _(built, capacity, fits, needed, policy, width):
 
     Below is the row of the longest sequence under each of them. The frame is around the policy that you chose.
     """)
-    _entries = built["width"].clip(upper=needed)
-    _parts = pd.concat(
-        [
-            built.assign(kind="entries", start=0, stop=_entries),
-            built.assign(kind="pads (−1)", start=_entries, stop=built["width"]),
-            built.assign(kind="not built", start=built["width"], stop=capacity),
-            built.assign(kind="entries that are lost", start=capacity, stop=needed),
-        ]
-    ).query("start < stop")
-    _count = (_parts["stop"] - _parts["start"]).map("{:,}".format)
-    _label = _count + " " + _parts["kind"]
-    _ends = _parts["start"].map("columns {:,} to ".format) + (_parts["stop"] - 1).map("{:,}: ".format)
-    _styles = {
-        "entries": theme.CELLS["id of this build"],
-        "pads (−1)": theme.CELLS["pad (−1)"],
-        "not built": theme.CELLS["never written"],
-        **({} if fits else {"entries that are lost": theme.VERDICTS["wrong"]}),
-    }
     _pow2, _aligned = built.set_index("policy")["width"][["pow2", "aligned"]]
     _other = f"{_pow2 - _aligned:,} more than" if _pow2 > _aligned else "as many as"
     page.stack(
         _prose,
-        forms.bands(
-            _parts.assign(lane=_parts["name"], label=_label, short=_count, tip=_ends + _label),
-            description="The columns of the longest row under each policy: entries, pads, and columns not built",
-            styles=_styles,
+        picture_of(
+            built.assign(lane=built["name"], needed=needed, capacity=capacity),
+            "The columns of the longest row under each policy: entries, pads, and columns not built",
             chosen=pd.DataFrame({"lane": [theme.POLICY_NAME[policy]], "start": [0], "stop": [width]}),
-            x_axis=forms.Axis("columns of the buffer"),
-            lane_height=38,
-            side=112,
         ),
         page.sentence(f"""
         Of {capacity:,} columns in the buffer {width:,} are built, and {min(needed, width):,} of them hold an entry. The
@@ -312,6 +324,58 @@ def _(built, capacity, full_trips, rows, rows_ui, trips, values, width):
         [Timing]({page.link("04_timing", values, only=page.shared_fields())}).
         """),
         words("trip", "width"),
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(settings):
+    get_kept, _set_kept = mo.state(settings.values["kept"])
+
+    def _keep(_):
+        settings.values["kept"] = FIELDS["kept"].of(settings.values)
+        _set_kept(settings.values["kept"])
+
+    keep_ui = page.Still(mo.ui.button(label="Keep this setting", on_click=_keep))
+    return get_kept, keep_ui
+
+
+@app.cell
+def _(get_kept, keep_ui, rows, values):
+    _kept, _now = (FIELDS["kept"].values(text) for text in (get_kept(), FIELDS["kept"].of(values)))
+    _both = pd.DataFrame([_kept, _now], index=["kept", "now"]) if _kept else pd.DataFrame([_now], index=["now"])
+    _both["capacity"] = [capacity_width(at.model_len, at.ratio) for at in _both.itertuples()]
+    _both["needed"] = _both["seq"] // _both["ratio"]
+    _both["width"] = [active_topk_width(at.seq, at.ratio, at.capacity, policy=at.policy) for at in _both.itertuples()]
+    _table = pd.DataFrame(
+        {
+            "setting": _both.index,
+            "tokens": _both["seq"].map("{:,}".format),
+            "model length": _both["model_len"].map("{:,}".format),
+            "ratio": _both["ratio"],
+            "policy": _both["policy"].map(theme.POLICY_NAME),
+            "columns": _both["width"].map("{:,}".format),
+            "of them pads": (1 - _both["needed"] / _both["width"]).clip(0).map("{:.1%}".format),
+            "trips": _both["width"].map(loop_trips),
+            "bytes a step": (rows * ITEMSIZE * _both["width"]).map(human_bytes),
+        }
+    )
+    page.remember({"kept": get_kept()})
+    _first, _last = _both["width"].iloc[[0, -1]]
+    page.stack(
+        page.sentence("""
+        ## Two settings side by side
+
+        Keep a setting, then move the controls: another length, policy or model. The kept row stays, and the address
+        holds both.
+        """),
+        keep_ui,
+        page.table(_table, right=["tokens", "model length", "columns", "bytes a step"]),
+        picture_of(_both.assign(lane=_both.index), "The longest row of each setting, cell by cell"),
+        page.sentence(f"Rows of this setting have {_last:,} columns, {_last / _first:.3g} × those of the kept one.")
+        if _kept
+        else None,
+        words("width", "trip"),
     )
     return
 

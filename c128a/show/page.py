@@ -89,7 +89,36 @@ class Choice:
         return named[text]
 
 
-Field = Integer | Choice | Own
+@dataclass(frozen=True)
+class Kept:
+    """Settings that a reader kept to compare with: the values of other fields, apart by commas, or nothing.
+
+    >>> kept = Kept({"seq": shared_fields()["seq"], "policy": shared_fields()["policy"]})
+    >>> kept.of({"seq": 5, "policy": "pow2", "rows": 8}), kept.values("5,pow2"), kept.values("")
+    ('5,pow2', {'seq': 5, 'policy': 'pow2'}, {})
+    """
+
+    fields: Mapping[str, Integer | Choice]
+    default: str = ""
+
+    def of(self, values: Mapping[str, Any]) -> str:
+        """The text that keeps these values."""
+        return ",".join(str(values[name]) for name in self.fields)
+
+    def values(self, text: str) -> dict[str, Value]:
+        """The values by their names; raises ValueError for a text that is none of `of`."""
+        given = text.split(",") if text else []
+        if given and len(given) != len(self.fields):
+            raise ValueError(f"it must hold {', '.join(self.fields)}, apart by commas")
+        return {name: field.parse(part) for (name, field), part in zip(self.fields.items(), given, strict=False)}
+
+    def parse(self, text: str) -> str:
+        """The text; raises ValueError as `values` does."""
+        self.values(text)
+        return text
+
+
+Field = Integer | Choice | Own | Kept
 
 
 def shared_fields() -> dict[str, Field]:
