@@ -362,6 +362,11 @@ def _(get_kept, keep_ui, rows, values):
     )
     page.remember({"kept": get_kept()})
     _first, _last = _both["width"].iloc[[0, -1]]
+    _beside = []
+    if _kept:
+        _said = f"Rows of this setting have {_last:,} columns, {_last / _first:.3g} × those of the kept one."
+        _picture = picture_of(_both.assign(lane=_both.index), "The longest row of each setting: entries and pads")
+        _beside = [_picture, page.sentence(_said)]
     page.stack(
         page.sentence("""
         ## Two settings side by side
@@ -371,10 +376,7 @@ def _(get_kept, keep_ui, rows, values):
         """),
         keep_ui,
         page.table(_table, right=["tokens", "model length", "columns", "bytes a step"]),
-        picture_of(_both.assign(lane=_both.index), "The longest row of each setting, cell by cell"),
-        page.sentence(f"Rows of this setting have {_last:,} columns, {_last / _first:.3g} × those of the kept one.")
-        if _kept
-        else None,
+        *_beside,
         words("width", "trip"),
     )
     return

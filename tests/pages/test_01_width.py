@@ -58,6 +58,18 @@ def test_back_opens_what_was_shown_before_and_opening_a_page_makes_no_entry(new_
 
 
 @pytest.mark.browser
+def test_a_kept_setting_stays_beside_the_one_of_now_and_in_the_address(sheet):
+    sheet.open(PAGE, seq=131_072)  # 131,072 / 128 = 1,024 columns
+    sheet.focus("Keep this setting", role="button")
+    assert sheet.press("Enter").says("Rows of this setting have 1,024 columns, 1 × those of the kept one.")
+    assert sheet.enter("exactly", 32_768).says("Rows of this setting have 256 columns, 0.25 × those of the kept one.")
+    assert sheet.holds("kept=131072%2C1048576%2C128%2Cpow2") and sheet.holds("seq=32768")
+    sheet.open(PAGE, seq=131_200, kept="32768,1048576,128,aligned")  # one entry more: 2,048 columns
+    assert sheet.says("Rows of this setting have 2,048 columns, 8 × those of the kept one.")
+    assert sheet.open(PAGE, kept="5,x,128,pow2").says("kept is 5,x,128,pow2 in the address; it must be a whole number")
+
+
+@pytest.mark.browser
 def test_every_control_is_reached_and_moved_by_keyboard_and_changes_the_page(sheet):
     text = sheet.open(PAGE, seq=100_000, model_len=1_000_000).text
     for label, role, key, parameter in [
